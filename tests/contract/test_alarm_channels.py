@@ -108,7 +108,7 @@ def test_a_server_that_is_not_there_is_a_failure(send: Send) -> None:
     assert send(f"json://127.0.0.1:{free_port()}/").reason
 
 
-def test_an_address_that_nobody_supports_is_a_failure(send: Send) -> None:
+def test_an_address_that_is_not_supported_is_a_failure(send: Send) -> None:
     assert send("carrier-pigeon://roof").reason == "its address is not a URL that Apprise supports"
 
 

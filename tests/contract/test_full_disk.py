@@ -40,7 +40,7 @@ def store(small_disk: Path) -> LocalStore:
     return create_ledgers(small_disk)
 
 
-def test_what_a_look_found_on_a_full_disk_is_recorded_once_as_soon_as_there_is_room(
+def test_what_a_probe_found_on_a_full_disk_is_recorded_once_as_soon_as_there_is_room(
     store: LocalStore, small_disk: Path
 ) -> None:
     filler = fill(small_disk)
@@ -88,7 +88,7 @@ _WRITERS: Mapping[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("writer", _WRITERS)
-def test_a_read_only_disk_is_told_in_one_sentence_whatever_meets_it_first(
+def test_a_read_only_disk_is_reported_in_one_sentence_whatever_meets_it_first(
     writer: str, read_only: Path
 ) -> None:
     with pytest.raises(StateError, match=r"(?i)read-only file system") as reported:

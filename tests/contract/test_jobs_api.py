@@ -175,7 +175,9 @@ def test_a_run_that_goes_on_has_no_outcome(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("outcome", list(WORDS))
-def test_every_outcome_is_told_in_both_vocabularies(workspace: Workspace, outcome: Outcome) -> None:
+def test_every_outcome_is_reported_in_both_vocabularies(
+    workspace: Workspace, outcome: Outcome
+) -> None:
     workspace.add_job(JOB)
     run_id = accepted(workspace)
     workspace.clock.sleep(60)
@@ -348,7 +350,7 @@ def test_a_run_that_somebody_else_started_is_listed(workspace: Workspace) -> Non
     assert (run.run_id, run.outcome) == (run_id, Outcome.SUCCEEDED)
 
 
-def test_a_run_tells_the_parameters_that_it_was_started_with(workspace: Workspace) -> None:
+def test_a_run_reports_the_parameters_that_it_was_started_with(workspace: Workspace) -> None:
     workspace.add_job(JOB)
     parameters = {"heartbeat_token": "t", "heartbeat_events": '[{"table": "a"}]'}
     workspace.api.run_now(job_id=JOB, token="t", parameters=parameters)
@@ -358,7 +360,7 @@ def test_a_run_tells_the_parameters_that_it_was_started_with(workspace: Workspac
     assert listed.parameters == report.parameters == parameters
 
 
-def test_a_run_that_somebody_else_started_without_parameters_tells_none(
+def test_a_run_that_somebody_else_started_without_parameters_reports_none(
     workspace: Workspace,
 ) -> None:
     workspace.add_job(JOB)

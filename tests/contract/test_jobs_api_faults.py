@@ -102,7 +102,7 @@ def test_a_run_id_in_digits_is_accepted(server: ControlledServer, jobs: Databric
     assert run_now(jobs) == Accepted(run_id=9007199254740993)
 
 
-def test_a_long_retry_after_is_told_and_not_slept_through(
+def test_a_long_retry_after_is_reported_and_not_slept_through(
     server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     headers = {"Retry-After": "3600"}
@@ -130,7 +130,9 @@ def test_a_clear_no_is_a_refusal(
     assert isinstance(run_now(jobs), Refused)
 
 
-def test_a_page_that_says_404_is_no_refusal(server: ControlledServer, jobs: DatabricksJobs) -> None:
+def test_a_page_that_shows_404_is_no_refusal(
+    server: ControlledServer, jobs: DatabricksJobs
+) -> None:
     page = "<html><title>404 Not Found</title></html>"
     server.faults.add(Fault(match="run-now", kind=FaultKind.STATUS, status=404, body=page))
     assert isinstance(run_now(jobs), Unknown)
@@ -157,7 +159,7 @@ def test_without_a_token_a_lost_answer_makes_two_runs(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
-def test_a_failing_look_at_a_run_says_nothing_about_it(
+def test_a_failing_lookup_of_a_run_proves_nothing_about_it(
     server: ControlledServer, jobs: DatabricksJobs, status: int
 ) -> None:
     answer = run_now(jobs)
@@ -179,7 +181,7 @@ def test_a_page_that_does_not_come_is_an_error_and_not_the_end_of_the_list(
 
 
 @pytest.mark.parametrize("status", [400, 404])
-def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_does_not_say_that_there_are_none(
+def test_a_refusal_to_list_the_runs_of_a_missing_job_does_not_mean_that_there_are_none(
     server: ControlledServer, jobs: DatabricksJobs, status: int
 ) -> None:
     body = '{"error_code": "INVALID_PARAMETER_VALUE", "message": "Job 2 does not exist."}'
@@ -189,7 +191,7 @@ def test_an_api_that_refuses_to_list_the_runs_of_a_missing_job_does_not_say_that
 
 
 @pytest.mark.parametrize("body", ["{}", ""])
-def test_an_api_that_says_nothing_at_all_of_the_runs_of_a_job_that_it_knows_proves_nothing(
+def test_an_api_that_reports_nothing_at_all_of_the_runs_of_a_job_that_it_has_proves_nothing(
     server: ControlledServer, jobs: DatabricksJobs, body: str
 ) -> None:
     server.faults.add(Fault(match="runs/list", kind=FaultKind.STATUS, status=200, body=body))
@@ -197,7 +199,7 @@ def test_an_api_that_says_nothing_at_all_of_the_runs_of_a_job_that_it_knows_prov
         list(jobs.list_runs(1))
 
 
-def test_any_other_refusal_to_list_runs_does_not_say_that_there_are_none(
+def test_any_other_refusal_to_list_runs_does_not_mean_that_there_are_none(
     server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     body = '{"error_code": "INVALID_PARAMETER_VALUE", "message": "The page does not exist."}'
@@ -206,7 +208,7 @@ def test_any_other_refusal_to_list_runs_does_not_say_that_there_are_none(
         list(jobs.list_runs(2))
 
 
-def test_words_that_nobody_knows_arrive_as_they_were_sent(
+def test_unknown_words_arrive_as_they_were_sent(
     server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     answer = run_now(jobs)
@@ -218,7 +220,7 @@ def test_words_that_nobody_knows_arrive_as_they_were_sent(
     assert (report.result_state, report.outcome) == ("BRAND_NEW", None)
 
 
-def test_a_partial_success_counts_as_the_settings_say(server: ControlledServer) -> None:
+def test_a_partial_success_counts_as_the_settings_define(server: ControlledServer) -> None:
     strict = client(server, partial_success=Outcome.FAILED)
     answer = run_now(strict)
     assert isinstance(answer, Accepted)
@@ -281,7 +283,7 @@ def test_the_environment_of_the_sdk_is_enough(
     assert isinstance(run_now(DatabricksJobs()), Accepted)
 
 
-def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+def test_a_proxy_of_the_environment_is_not_used_for_this_machine(
     server: ControlledServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("no_proxy", "")

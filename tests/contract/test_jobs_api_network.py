@@ -78,7 +78,7 @@ def test_a_redirect_is_no_answer_and_one_request_and_the_same_token_finds_what_w
     assert started(server) == 1
 
 
-def test_a_look_at_a_run_that_ends_at_a_page_to_log_in_says_nothing_about_it(
+def test_a_lookup_of_a_run_that_ends_at_a_page_to_log_in_proves_nothing_about_it(
     server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     answer = run_now(jobs)
@@ -89,7 +89,7 @@ def test_a_look_at_a_run_that_ends_at_a_page_to_log_in_says_nothing_about_it(
 
 
 @pytest.mark.parametrize("kind", [FaultKind.RESET, FaultKind.EOF, FaultKind.TRUNCATE])
-def test_a_look_at_a_run_whose_answer_breaks_off_says_nothing_about_it(
+def test_a_lookup_of_a_run_whose_answer_breaks_off_proves_nothing_about_it(
     server: ControlledServer, jobs: DatabricksJobs, kind: FaultKind
 ) -> None:
     answer = run_now(jobs)
@@ -174,7 +174,7 @@ def test_a_run_that_is_repaired_keeps_its_id_and_runs_once_more(
     assert [each.id for each in history] == [None, repair.repair_id]
 
 
-def test_a_repair_that_knows_nothing_of_the_one_before_is_refused(
+def test_a_repair_that_does_not_name_the_one_before_is_refused(
     server: ControlledServer, jobs: DatabricksJobs
 ) -> None:
     endpoint = server.endpoint

@@ -79,7 +79,7 @@ def test_a_command_that_exits_0_succeeds(bench: Bench) -> None:
     assert bench.end_of(run_id).report.outcome is Outcome.SUCCEEDED
 
 
-def test_a_command_that_fails_says_why_in_the_words_of_both_vocabularies(bench: Bench) -> None:
+def test_a_command_that_fails_states_why_in_the_words_of_both_vocabularies(bench: Bench) -> None:
     command = "echo working; echo 'ValueError: no rows' >&2; exit 1"
     report = bench.end_of(bench.start(JobDefinition(job_id=1, name="job", command=command))).report
     assert report.outcome is Outcome.FAILED
@@ -189,7 +189,7 @@ def test_paths_of_2_1_answer_as_well(bench: Bench) -> None:
     assert (status, reported["job_id"]) == (200, 1)
 
 
-def test_active_and_completed_runs_are_told_apart(bench: Bench) -> None:
+def test_active_and_completed_runs_are_distinguished(bench: Bench) -> None:
     bench.server.put_job(JobDefinition(job_id=1, name="over"))
     bench.server.put_job(ScriptedJob(job_id=2, name="on", script=({"phase": "RUNNING"},)))
     over, going_on = bench.sdk.jobs.run_now(1).run_id, bench.sdk.jobs.run_now(2).run_id
@@ -273,14 +273,14 @@ def test_requests_of_many_threads_with_one_token_make_one_run(bench: Bench) -> N
     assert len(list(bench.jobs.list_runs(1))) == 1
 
 
-def test_the_control_plane_is_closed_unless_it_is_asked_for() -> None:
+def test_the_control_plane_is_closed_unless_it_is_requested() -> None:
     with LocalJobsServer() as server:
         bench = Bench(server)
         status, _ = bench.get("/_heartbeat/requests", bench.token)
         assert status == 404
 
 
-def test_the_log_of_requests_tells_the_token_and_the_answer(bench: Bench) -> None:
+def test_the_log_of_requests_contains_the_token_and_the_answer(bench: Bench) -> None:
     bench.start(JobDefinition(job_id=1, name="job"))
     _, reported = bench.get("/_heartbeat/requests", bench.token)
     requests = reported["requests"]

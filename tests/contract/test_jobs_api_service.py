@@ -128,7 +128,7 @@ def test_a_run_of_a_server_that_was_killed_failed_and_is_not_forgotten(
     assert ends(pid)
 
 
-def test_a_killed_server_still_knows_its_tokens(home: Path) -> None:
+def test_a_killed_server_still_recognizes_its_tokens(home: Path) -> None:
     run_id = start(ensure_running(home), "true")
     kill_server(home)
     endpoint = ensure_running(home)
@@ -175,7 +175,7 @@ def test_a_state_file_of_another_version_is_one_sentence(tmp_path: Path) -> None
         ensure_running(tmp_path)
 
 
-def test_a_refused_job_says_why(home: Path) -> None:
+def test_the_refusal_of_a_job_states_why(home: Path) -> None:
     endpoint = ensure_running(home)
     wrong = JobDefinition(job_id=1, name="job", max_concurrent_runs=5_000)
     with pytest.raises(JobsApiError, match="Job 1: max_concurrent_runs must be"):
@@ -191,7 +191,7 @@ def test_what_was_accepted_is_in_the_state_file_before_the_answer(home: Path) ->
     assert found == run_id
 
 
-def test_looks_without_requests_and_runs_add_up_to_idleness() -> None:
+def test_checks_without_requests_and_runs_add_up_to_idleness() -> None:
     idleness = Idleness(0.05)
     assert [idleness.is_idle(0, has_runs=False) for _ in range(3)] == [False, False, True]
 

@@ -159,7 +159,7 @@ def test_messages_are_read_up_to_the_end_of_the_range(orders: Orders) -> None:
     assert orders.read(p0=Range(1, 3)) == (["b", "c"], {0: 3}, True)
 
 
-def test_no_more_messages_are_read_than_wanted(orders: Orders) -> None:
+def test_no_more_messages_are_read_than_requested(orders: Orders) -> None:
     orders.side.send(orders.topic, "a", "b", "c", "d")
 
     assert orders.read(most=2, p0=Range(0, 4)) == (["a", "b"], {0: 2}, False)

@@ -105,7 +105,7 @@ def test_first_sight_as_baseline_is_silent(world: World) -> None:
     assert Watcher(world, on_first_sight=FirstSight.BASELINE).reported() == []
 
 
-def test_what_follows_a_baseline_is_told(world: World) -> None:
+def test_what_follows_a_baseline_is_reported(world: World) -> None:
     world.add()
     watcher = Watcher(world, on_first_sight=FirstSight.BASELINE)
     watcher.reported()
@@ -114,7 +114,7 @@ def test_what_follows_a_baseline_is_told(world: World) -> None:
     assert len(watcher.reported()) == 1
 
 
-def test_what_follows_the_first_sight_of_nothing_is_told(world: World) -> None:
+def test_what_follows_the_first_sight_of_nothing_is_reported(world: World) -> None:
     watcher = Watcher(world)
     watcher.reported()
     world.add()
@@ -125,23 +125,23 @@ def test_what_follows_the_first_sight_of_nothing_is_told(world: World) -> None:
 # New data, and none
 
 
-def test_an_idle_look_finds_nothing(watcher: Watcher) -> None:
+def test_an_idle_probe_finds_nothing(watcher: Watcher) -> None:
     assert watcher.reported() == []
 
 
-def test_an_idle_look_has_the_very_same_position(watcher: Watcher) -> None:
+def test_an_idle_probe_has_the_very_same_cursor(watcher: Watcher) -> None:
     before = watcher.upstream.position
 
     assert watcher.probe_once().position == before
 
 
-def test_new_data_is_told(watcher: Watcher) -> None:
+def test_new_data_is_reported(watcher: Watcher) -> None:
     watcher.world.add()
 
     assert len(watcher.reported()) == 1
 
 
-def test_new_data_is_told_once(watcher: Watcher) -> None:
+def test_new_data_is_reported_once(watcher: Watcher) -> None:
     watcher.world.add()
     watcher.reported()
 
@@ -156,7 +156,7 @@ def test_each_arrival_is_another_event(watcher: Watcher) -> None:
     assert set(first).isdisjoint(ids(watcher.reported()))
 
 
-def test_what_was_looked_at_but_not_recorded_is_the_same_event_again(watcher: Watcher) -> None:
+def test_what_was_probed_but_not_recorded_is_the_same_event_again(watcher: Watcher) -> None:
     watcher.world.add()
     lost = watcher.before_news().peek().events
 
@@ -173,7 +173,7 @@ def test_an_event_follows_its_upstream(watcher: Watcher) -> None:
 # The cursor
 
 
-def test_a_restart_tells_nothing_again(watcher: Watcher) -> None:
+def test_a_restart_reports_nothing_again(watcher: Watcher) -> None:
     watcher.restart()
 
     assert watcher.reported() == []
@@ -186,7 +186,7 @@ def test_a_restart_goes_on_from_the_position_alone(watcher: Watcher) -> None:
     assert len(watcher.reported()) == 1
 
 
-def test_a_restart_at_each_look_tells_the_same(watcher: Watcher) -> None:
+def test_a_restart_at_each_probe_reports_the_same(watcher: Watcher) -> None:
     watcher.world.add()
     events = []
     for _ in range(watcher.world.probes_until_reported):
@@ -240,7 +240,7 @@ def test_a_failure_has_no_events(watcher: Watcher) -> None:
     assert watcher.probe_once().events == ()
 
 
-def test_an_upstream_that_comes_back_unchanged_is_no_news(watcher: Watcher) -> None:
+def test_an_upstream_that_comes_back_unchanged_has_no_new_data(watcher: Watcher) -> None:
     watcher.world.take_away()
     watcher.probe_once()
     watcher.world.bring_back()
@@ -248,7 +248,7 @@ def test_an_upstream_that_comes_back_unchanged_is_no_news(watcher: Watcher) -> N
     assert watcher.reported() == []
 
 
-def test_what_arrived_before_a_failure_is_told_after_it(watcher: Watcher) -> None:
+def test_what_arrived_before_a_failure_is_reported_after_it(watcher: Watcher) -> None:
     watcher.world.add()
     watcher.world.take_away()
     watcher.probe_once()
@@ -257,7 +257,7 @@ def test_what_arrived_before_a_failure_is_told_after_it(watcher: Watcher) -> Non
     assert len(watcher.reported()) == 1
 
 
-def test_what_arrives_after_a_failure_is_told(watcher: Watcher) -> None:
+def test_what_arrives_after_a_failure_is_reported(watcher: Watcher) -> None:
     watcher.world.take_away()
     watcher.probe_once()
     watcher.world.bring_back()

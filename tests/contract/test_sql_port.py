@@ -204,7 +204,7 @@ def test_a_session_that_has_ended_is_opened_again(
     assert of_sessions == ["OpenSession", "CloseSession", "OpenSession"]
 
 
-def test_the_garbage_collector_asks_no_warehouse_to_close_a_session(
+def test_the_garbage_collector_calls_no_warehouse_to_close_a_session(
     over_a_warehouse: WarehouseSql, warehouse: Warehouse
 ) -> None:
     over_a_warehouse.run("select 1 as n")
@@ -230,7 +230,9 @@ def test_a_statement_survives_a_lost_connection(
     assert over_a_warehouse.run("select 3 as n") == [{"n": 3}]
 
 
-def test_a_wrong_login_says_so(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_login_is_reported_as_such(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("DATABRICKS_CLIENT_ID")
     monkeypatch.delenv("DATABRICKS_CLIENT_SECRET")
     monkeypatch.setenv("DATABRICKS_TOKEN", "dapi-unknown")
@@ -266,7 +268,7 @@ def test_a_wrong_catalog_names_the_variable(warehouse: Warehouse) -> None:
         ("delete", "There is no SQL warehouse .*; set DATABRICKS_HTTP_PATH"),
     ],
 )
-def test_a_warehouse_that_is_not_there_says_so(
+def test_a_warehouse_that_is_not_there_is_reported_as_such(
     warehouse: Warehouse, state: str, words: str
 ) -> None:
     getattr(warehouse, state)()

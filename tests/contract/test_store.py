@@ -201,7 +201,7 @@ def test_reading_on_a_disk_imports_no_pandas(tmp_path: Path) -> None:
     assert ran.stdout == f"{AT.isoformat()} ['a'] False\n", ran.stderr
 
 
-def test_a_condition_may_name_a_column_that_is_not_wanted(
+def test_a_condition_may_name_a_column_that_is_not_selected(
     store: Store, request: pytest.FixtureRequest
 ) -> None:
     name = request.node.name

@@ -153,7 +153,7 @@ def test_no_job_starts_whose_intent_cannot_be_written(
     assert len(str(reported.value).splitlines()) == 1
 
 
-def test_a_commit_that_landed_counts_although_writing_it_is_said_to_have_failed(
+def test_a_commit_that_landed_counts_although_writing_it_is_reported_as_failed(
     store: LocalStore, jobs: FakeJobs, tmp_path: Path
 ) -> None:
     """What is written after every third commit, the hint at its checkpoint, cannot be written."""
@@ -227,7 +227,7 @@ def test_the_folder_of_a_partition_reaches_the_disk_with_its_rows(tmp_path: Path
     assert forced == [*folder.iterdir(), folder, table, commit(table, 0), table / "_delta_log"]
 
 
-def test_a_fingerprint_of_a_table_that_is_in_no_folder_tells_nothing_lost(tmp_path: Path) -> None:
+def test_a_fingerprint_of_a_table_that_is_in_no_folder_reports_nothing_lost(tmp_path: Path) -> None:
     assert lost_commits(tmp_path / "nowhere", "12:2026-03-01") is None
 
 

@@ -226,7 +226,7 @@ def test_the_session_that_a_job_has_is_used_and_stays_open(
     assert spark.sql("select 1 as n").collect()[0]["n"] == 1
 
 
-def test_validate_asks_the_catalog_what_the_tables_are(
+def test_validate_reads_from_the_catalog_what_the_tables_are(
     warehouse: Warehouse, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sql = WarehouseSql(WarehousePlace(http_path=WAREHOUSE_PATH, catalog="prod-eu"))

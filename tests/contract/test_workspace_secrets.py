@@ -105,7 +105,7 @@ def test_a_secret_is_fetched_at_each_use(secrets: SecretResolver, workspace: Wor
     assert REFERENCE.resolve(secrets).get_secret_value() == "another"
 
 
-def test_a_variable_is_not_asked_of_the_workspace(
+def test_a_variable_is_not_requested_from_the_workspace(
     secrets: SecretResolver, workspace: Workspace
 ) -> None:
     value = SecretReference.parse("env:OTHER").resolve(secrets).get_secret_value()
@@ -136,7 +136,7 @@ def test_an_empty_secret_is_none(secrets: SecretResolver, workspace: Workspace) 
 
 
 @pytest.mark.parametrize("status", [400, 429, 500, 503])
-def test_a_workspace_in_trouble_is_asked_once_and_told_in_one_sentence(
+def test_a_workspace_in_trouble_is_queried_once_and_reported_in_one_sentence(
     secrets: SecretResolver, workspace: Workspace, status: int
 ) -> None:
     workspace.status = status
@@ -146,7 +146,7 @@ def test_a_workspace_in_trouble_is_asked_once_and_told_in_one_sentence(
     assert len(workspace.asked) == 1
 
 
-def test_a_workspace_that_is_not_there_is_told_in_one_sentence(
+def test_a_workspace_that_is_not_there_is_reported_in_one_sentence(
     secrets: SecretResolver, workspace: Workspace
 ) -> None:
     workspace.shutdown()
@@ -195,14 +195,14 @@ def look_at_topic(folder: Path, workspace: Workspace) -> str | None:
     return result.failure
 
 
-def test_a_look_logs_in_with_the_value_and_hides_it(tmp_path: Path, workspace: Workspace) -> None:
+def test_a_probe_logs_in_with_the_value_and_hides_it(tmp_path: Path, workspace: Workspace) -> None:
     failure = look_at_topic(tmp_path, workspace)
     assert failure is not None
     assert "shop: orders cannot be sensed: none of the cluster's brokers can be reached" in failure
     assert masked(f"{VALUE} {ENCODED}") == "*** ***"
 
 
-def test_a_look_whose_secret_is_not_there_fails_with_its_name(
+def test_a_probe_whose_secret_is_not_there_fails_with_its_name(
     tmp_path: Path, workspace: Workspace
 ) -> None:
     workspace.secrets.clear()

@@ -247,7 +247,7 @@ def test_one_tick_takes_no_more_than_it_can_bear(
     assert [each.job_id for each in receive(tmp_path / "inbox")] == [3]
 
 
-def test_without_the_table_nothing_waits_and_a_sender_is_told(
+def test_without_the_table_nothing_waits_and_a_sender_gets_an_error(
     sql: Sql, schema: SchemaName, tmp_path: Path
 ) -> None:
     inbox = CatalogInbox(sql, schema, lambda: tmp_path, FakeClock(NOON))
@@ -256,7 +256,7 @@ def test_without_the_table_nothing_waits_and_a_sender_is_told(
         inbox.send(message())
 
 
-def test_a_sender_without_the_grant_is_told_which_one(
+def test_a_sender_without_the_grant_gets_an_error_that_names_the_grant(
     request: pytest.FixtureRequest, served_warehouse: Warehouse, tmp_path: Path
 ) -> None:
     with opened("warehouse", request) as sql:
@@ -377,7 +377,7 @@ def test_a_quarantined_item_that_is_deleted_from_the_table_stays_away(
         ("state.json", zlib.compress(b"x" * 1000)[:-3], "cut off or too large"),
     ],
 )
-def test_a_row_that_nobody_of_us_has_written_is_refused(
+def test_a_row_that_no_process_of_ours_has_written_is_refused(
     spark: "SparkSession", tmp_path: Path, name: str, content: bytes, reason: str
 ) -> None:
     sql, schema = SessionSql(lambda: spark), SchemaName(NAME)

@@ -60,7 +60,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     return lambda command, clock: Lease(table, MemoryStore(), command=command, clock=clock)
 
 
-def test_a_second_writer_is_told_who_holds_it_and_since_when(make: Make) -> None:
+def test_a_second_writer_gets_an_error_that_names_the_holder_and_since_when(make: Make) -> None:
     with (
         make("tick", FakeClock(NOON)),
         pytest.raises(

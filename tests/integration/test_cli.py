@@ -178,7 +178,7 @@ def shell(
 
 
 @pytest.mark.parametrize("command", ["init", "tick", "status"])
-def test_without_rows_a_command_ends_well_and_says_once_what_to_do_first(
+def test_without_rows_a_command_ends_well_and_prints_once_what_to_do_first(
     shell: Shell, command: str
 ) -> None:
     output = shell.said[f"empty {command}"]
@@ -200,7 +200,7 @@ def test_without_rows_a_command_ends_well_and_says_once_what_to_do_first(
         ),
     ],
 )
-def test_without_rows_no_job_and_no_event_is_found_and_one_line_says_so(
+def test_without_rows_no_job_and_no_event_is_found_and_one_line_states_it(
     shell: Shell, command: str, code: int, printed: str
 ) -> None:
     output = shell.said[f"empty {command}"]
@@ -217,7 +217,7 @@ def test_the_seed_without_rows_has_its_columns_as_text(shell: Shell) -> None:
     assert shell.columns == dict.fromkeys(COLUMNS, "string")
 
 
-def test_init_says_what_there_is_and_what_comes_next(shell: Shell) -> None:
+def test_init_prints_what_there_is_and_what_comes_next(shell: Shell) -> None:
     output = shell.said["init"]
     assert output.returncode == 0, output.stderr
     assert "3 rows, 3 jobs, 2 upstreams" in output.stdout
@@ -264,7 +264,7 @@ def test_a_person_sees_no_noise_of_the_jvm(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("command", ["init", "tick", "maintain"])
-def test_ctrl_c_says_what_stops_and_ends_with_130(shell: Shell, command: str) -> None:
+def test_ctrl_c_names_what_stops_and_ends_with_130(shell: Shell, command: str) -> None:
     output = shell.said[f"stopped {command}"]
     assert output.returncode == 130
     stopping, stopped = output.stderr.splitlines()[-2:]
@@ -288,7 +288,9 @@ def test_beside_a_resident_process_a_tick_ends_with_three(shell: Shell) -> None:
     assert "`run`" in shell.said["second"].stderr
 
 
-def test_beside_a_resident_process_status_answers_and_says_who_is_at_work(shell: Shell) -> None:
+def test_beside_a_resident_process_status_answers_and_names_the_process_at_work(
+    shell: Shell,
+) -> None:
     assert shell.said["status beside run"].returncode == 0
     assert "`run` has been at work for" in shell.said["status beside run"].stdout
 
@@ -300,7 +302,7 @@ def test_beside_a_resident_process_doctor_answers_and_finds_nothing_broken(shell
     assert output["lock"].startswith("`run` is at work")
 
 
-def test_a_tick_on_a_ledger_that_lost_a_commit_starts_nothing_and_says_so(shell: Shell) -> None:
+def test_a_tick_on_a_ledger_that_lost_a_commit_starts_nothing_and_reports_it(shell: Shell) -> None:
     output = shell.said["tick without a commit"]
     assert output.returncode == 1
     assert output.stderr.startswith("error: The newest commit of ledger_runs is empty")
@@ -327,7 +329,7 @@ def test_status_has_every_face(shell: Shell) -> None:
     assert {run["run_status"] for run in status["runs"]} == {"SUCCEEDED", "FAILED"}  # type: ignore[attr-defined]
 
 
-def test_status_knows_what_has_kept_failing_over_several_processes(shell: Shell) -> None:
+def test_status_shows_what_has_kept_failing_over_several_processes(shell: Shell) -> None:
     [failing] = shell.json("status")["failing"]  # type: ignore[misc]
     assert "does not exist" in failing["reason"]
     assert failing["failed_looks"] > 1
@@ -357,13 +359,13 @@ def test_the_output_of_a_run_is_printed_by_the_name_of_its_job(shell: Shell) -> 
     assert "/jobs-api/runs/" in shell.said["logs bad"].stderr
 
 
-def test_explain_knows_why_a_job_is_held(shell: Shell) -> None:
+def test_explain_shows_why_a_job_is_held(shell: Shell) -> None:
     explained = shell.json("explain bad")
     assert explained["verdict"] == "held"
     assert "boom" in str(explained["reason"])
 
 
-def test_explain_knows_why_a_job_waits(shell: Shell) -> None:
+def test_explain_shows_why_a_job_waits(shell: Shell) -> None:
     output = shell.said["explain waits"].stdout
     assert output.startswith(f"waits ({WAITS}) is waiting")
     assert "does not exist" in output

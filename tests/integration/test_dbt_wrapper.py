@@ -86,7 +86,7 @@ def test_a_tick_runs_no_data_test(dbt: Dbt, selector: str) -> None:
     assert list(dbt._run(dbt._runner(), arguments, None).result or ()) == []
 
 
-def test_one_view_says_to_all_others_how_far_the_ledgers_are_compacted(dbt: Dbt) -> None:
+def test_one_view_states_for_all_others_how_far_the_ledgers_are_compacted(dbt: Dbt) -> None:
     runner = dbt._runner()
     assert dbt.manifest is not None
     models = {

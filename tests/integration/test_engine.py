@@ -344,7 +344,7 @@ def test_a_process_whose_engine_has_died_can_end(mortal: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_port_of_a_dead_engine_that_another_server_has_is_not_asked(mortal: Path) -> None:
+def test_a_port_of_a_dead_engine_that_another_server_has_is_not_connected_to(mortal: Path) -> None:
     with user_of(mortal):
         record = record_of(mortal)
     folder = engine_folder(mortal)

@@ -267,7 +267,7 @@ def test_an_instant_may_be_typed_in_utc(opening: Opening, of_shop: Path) -> None
     assert "12:00Z" not in opened.page.inner_text(".answer")
 
 
-def test_an_instant_before_the_first_decision_names_the_command_that_knows_it(
+def test_an_instant_before_the_first_decision_names_the_command_that_shows_it(
     opening: Opening, of_shop: Path
 ) -> None:
     opened = opening(of_shop, "job/509")

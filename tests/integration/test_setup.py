@@ -115,7 +115,7 @@ def test_what_it_gets_from_the_set_up_is_what_parsing_everything_comes_to(
     assert content(some) == content(everything)
 
 
-def test_a_project_that_cannot_be_parsed_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_project_that_cannot_be_parsed_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "dbt_project.yml").write_text("name: broken\nprofile: heartbeat\nversion: [")
     shutil.copy(PROJECT / "profiles.yml", tmp_path)
     kept = tmp_path / PARSED.name

@@ -150,7 +150,7 @@ def test_a_view_can_be_read_when_its_files_were_compacted_and_removed(
     assert views.rows("outer_view") == [{"day": 5, "n": 4}]
 
 
-def test_a_view_that_was_made_anew_is_read_anew_at_once(
+def test_a_view_that_was_created_again_is_read_again_at_once(
     views: Views, spark: "SparkSession", lake: Path
 ) -> None:
     append(lake, 1, 2)

@@ -21,5 +21,5 @@ def test_every_crash_point_of_the_code_is_died_at() -> None:
     assert died_at == {*_crash_points_of_the_code()}
 
 
-def test_the_simulation_knows_every_crash_point_of_the_code() -> None:
+def test_the_simulation_has_every_crash_point_of_the_code() -> None:
     assert {*CRASH_POINTS, *RELEASE_POINTS} == {*_crash_points_of_the_code()}

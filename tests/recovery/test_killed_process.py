@@ -111,13 +111,13 @@ def test_no_tick_changes_what_an_earlier_one_has_recorded(played: Played) -> Non
     assert list(changes_of_the_past(played.machine)) == []
 
 
-def test_what_is_public_says_in_the_end_that_all_is_done(played: Played) -> None:
+def test_what_is_public_shows_in_the_end_that_all_is_done(played: Played) -> None:
     rows = played.machine.store.read("heartbeat_control")
     reported = sorted((str(row["trigger_job_id"]), row["sensor_id"], row["status"]) for row in rows)
     assert reported == sorted((str(job), name, "COMPLETED") for job, name in played.machine.lines)
 
 
-def test_while_a_tick_is_frozen_another_process_is_refused_and_told_why(played: Played) -> None:
+def test_while_a_tick_is_frozen_another_process_is_refused_with_the_reason(played: Played) -> None:
     assert played.refused.returncode == ExitCode.LOCKED
     output = " ".join(played.refused.stderr.decode().split())
     assert f"pid {played.frozen_pid}, `tick`" in output

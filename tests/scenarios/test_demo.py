@@ -100,7 +100,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     yield Demo(place=place, output=done.stdout, store=store)
 
 
-def test_ctrl_c_says_what_stops_and_ends_with_130(tmp_path: Path) -> None:
+def test_ctrl_c_names_what_stops_and_ends_with_130(tmp_path: Path) -> None:
     output = stopped_by_ctrl_c(
         ["demo", str(tmp_path / "flights")], folder=CHECKOUT, environment=own_environment()
     )
@@ -147,7 +147,9 @@ def mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def test_each_tick_starts_the_jobs_that_are_ready_and_hands_each_its_own_news(demo: Demo) -> None:
+def test_each_tick_starts_the_jobs_that_are_ready_and_passes_each_its_own_new_data(
+    demo: Demo,
+) -> None:
     assert demo.starts() == {
         1: {
             "daily-delays": Counter({FLIGHTS: 1, WEATHER: 1}),
@@ -190,7 +192,7 @@ def test_no_event_is_handed_to_a_job_twice_but_by_the_retry(demo: Demo) -> None:
     assert twice == set(failed)
 
 
-def test_jobs_wait_for_their_hard_dependencies_and_say_for_which(demo: Demo) -> None:
+def test_jobs_wait_for_their_hard_dependencies_and_their_reasons_name_them(demo: Demo) -> None:
     assert demo.reasons("airport-traffic", 1) == [
         (
             "waiting_for_required_event",
@@ -207,7 +209,7 @@ def test_jobs_wait_for_their_hard_dependencies_and_say_for_which(demo: Demo) -> 
     assert demo.reasons("daily-delays", 13) == demo.reasons("daily-delays", 2)
 
 
-def test_weather_without_a_strong_gust_is_no_event_for_the_job_that_wants_one(demo: Demo) -> None:
+def test_weather_without_a_strong_gust_is_no_event_for_the_job_that_needs_one(demo: Demo) -> None:
     assert demo.blockers("storm-watch", 1) == {"waiting_for_required_event"}
     assert demo.blockers("storm-watch", 10) == {"waiting_for_required_event"}
 
@@ -232,7 +234,7 @@ def test_optimize_is_no_event_and_starts_nothing(demo: Demo) -> None:
     assert sorted(map(str, versions)) == ["1", "2", "3", "5", "6"]
 
 
-def test_a_failed_job_is_held_with_its_own_words_until_it_is_asked_for_again(demo: Demo) -> None:
+def test_a_failed_job_is_held_with_its_own_words_until_it_is_requested_again(demo: Demo) -> None:
     (failed,) = demo.runs("FAILED")
     assert (failed["job_name"], failed["tick_number"]) == ("plane-use", 8)
     assert str(failed["message"]).startswith("rejected: plane N999DN has -142 seats")
@@ -422,7 +424,7 @@ def test_the_report_lists_the_ten_latest_departures_of_its_days(demo: Demo) -> N
     assert report == [tuple(str(row[name]) for name in names) for row in late[:10]]
 
 
-def test_the_terminal_tells_what_was_found_what_was_started_and_why_the_others_wait(
+def test_the_terminal_shows_what_was_found_what_was_started_and_why_the_others_wait(
     demo: Demo,
 ) -> None:
     acts = demo.output.split("\n\n")

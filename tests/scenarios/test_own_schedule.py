@@ -136,7 +136,7 @@ def test_a_job_that_is_no_longer_on_its_own_schedule_is_started_with_what_it_had
     assert list(report.started[0].event_ids) == [payload["event_id"]]
 
 
-def test_what_came_while_a_job_asked_is_told_with_its_time(
+def test_what_came_during_the_request_of_a_job_is_reported_with_its_time(
     story: Story, on_own_schedule: Schedule
 ) -> None:
     job = story.job(1)

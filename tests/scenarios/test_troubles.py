@@ -105,7 +105,7 @@ def test_an_upstream_that_keeps_failing_is_put_off_and_found_when_its_time_has_c
     assert story.started(story.tick()) == [job]
 
 
-def test_a_paused_hard_row_blocks_its_job_with_that_reason_until_the_csv_says_otherwise(
+def test_a_paused_hard_row_blocks_its_job_with_that_reason_until_the_csv_unpauses_it(
     story: Story,
 ) -> None:
     job = story.job(1)
@@ -161,7 +161,7 @@ def test_maintenance_commits_are_no_events_and_cost_no_decision(story: Story) ->
     assert report.skipped == ("decide", "fire", "publish")
 
 
-def test_one_upstream_of_many_jobs_is_looked_at_once_and_consumed_by_each(story: Story) -> None:
+def test_one_upstream_of_many_jobs_is_probed_once_and_consumed_by_each(story: Story) -> None:
     jobs = [story.job(number) for number in range(1, 6)]
     flights = story.table("flights")
     for job in jobs:
@@ -174,7 +174,7 @@ def test_one_upstream_of_many_jobs_is_looked_at_once_and_consumed_by_each(story:
     assert story.started(report) == jobs
 
 
-def test_a_clock_that_jumps_back_is_told_and_changes_no_decision(story: Story) -> None:
+def test_a_clock_that_jumps_back_is_reported_and_changes_no_decision(story: Story) -> None:
     job = story.job(1)
     flights = story.table("flights")
     story.control(flights, job)

@@ -77,7 +77,7 @@ def test_starts_go_through_every_status(fixed: list[HistoryResult]) -> None:
     assert reached == goes_on_or_well | set(map(str, HOLDING))
 
 
-def test_failed_runs_are_wanted_again_by_policies_in_many_histories(
+def test_failed_runs_are_requested_again_by_policies_in_many_histories(
     fixed: list[HistoryResult],
 ) -> None:
     assert sum("policy" in reported.reporters for reported in fixed) > 10
@@ -87,7 +87,7 @@ def test_several_ticks_become_public_together_in_many_histories(fixed: list[Hist
     assert sum(reported.coalesced > 0 for reported in fixed) > 5
 
 
-def test_a_seed_tells_the_same_story_in_every_process() -> None:
+def test_a_seed_produces_the_same_story_in_every_process() -> None:
     stories = []
     for hash_seed in ("1", "2"):
         done = subprocess.run(
@@ -102,7 +102,7 @@ def test_a_seed_tells_the_same_story_in_every_process() -> None:
     assert stories[0] == stories[1]
 
 
-def test_a_seed_tells_the_same_story_whatever_chance_names_the_messages() -> None:
+def test_a_seed_produces_the_same_story_whatever_chance_names_the_messages() -> None:
     # Consumers fetch and report in this one.
     first, *others = (play(35) for _ in range(5))
     assert first.statuses

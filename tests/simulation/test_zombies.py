@@ -53,7 +53,9 @@ def test_no_history_with_frozen_processes_breaks_a_promise(histories: list[Histo
     assert not wrong, wrong
 
 
-def test_frozen_processes_wake_up_and_are_told(histories: list[HistoryResult]) -> None:
+def test_frozen_processes_wake_up_and_their_lost_lease_is_reported(
+    histories: list[HistoryResult],
+) -> None:
     lines = [line for reported in histories for line in reported.lines]
     assert sum(line.startswith("  another ticks") for line in lines) > 50
     assert any("has lost the lease" in line for line in lines)

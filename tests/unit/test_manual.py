@@ -93,7 +93,7 @@ def reference() -> ModuleType:
     "page",
     ["cli.md", "configuration.md", "columns.md", "blockers.md", "../../models/_overview.md"],
 )
-def test_the_reference_is_what_the_code_says(page: str, reference: ModuleType) -> None:
+def test_the_reference_is_what_the_code_states(page: str, reference: ModuleType) -> None:
     assert page in reference.PARTS
     written = (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
     assert written == reference.generated(page), "run `make reference` and commit the result"
@@ -137,7 +137,7 @@ def test_the_overview_of_dbt_docs_links_what_there_is_on_the_way_to_the_trigger_
     assert sorted(on_the_way, key=path.index) == on_the_way
 
 
-def test_every_ledger_says_which_step_appends_to_it(reference: ModuleType) -> None:
+def test_every_ledger_states_which_step_appends_to_it(reference: ModuleType) -> None:
     ledgers = [each for each in reference._models() if each["name"].startswith("ledger_")]
     assert len(ledgers) == len(Ledger)
     steps = re.compile(

@@ -38,7 +38,7 @@ def test_the_reason_of_a_paused_sibling_names_the_row(verdicts: Verdicts) -> Non
     assert reason.startswith("its hard dependency db.b_") and reason.endswith(" is PAUSED")
 
 
-def test_the_reason_of_a_failed_look_says_why_it_failed(verdicts: Verdicts) -> None:
+def test_the_reason_of_a_failed_probe_states_why_it_failed(verdicts: Verdicts) -> None:
     ((_, reason),) = _verdict("a_failed_look_is_no_event", verdicts).blockers
     assert reason.endswith(" cannot be read: no such table")
 
@@ -48,7 +48,7 @@ def test_a_retry_keeps_the_name_of_its_intent(verdicts: Verdicts) -> None:
     assert verdict.intent_id == "first-901"
 
 
-def test_the_reason_of_a_failed_run_says_what_its_policy_makes_of_it(verdicts: Verdicts) -> None:
+def test_the_reason_of_a_failed_run_states_what_its_policy_makes_of_it(verdicts: Verdicts) -> None:
     again = "a_run_that_ended_just_now_backs_off_where_its_policy_allows_a_second_attempt"
     last = "the_last_attempt_that_a_policy_allows_holds_its_job_when_it_fails"
     reported = [_verdict(sentence, verdicts).blockers[0][1] for sentence in (again, last)]

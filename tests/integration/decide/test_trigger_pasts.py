@@ -204,7 +204,7 @@ def past(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.parametrize("look", range(MOST_CANDIDATES))
-def test_the_models_say_of_each_trigger_what_the_keeper_says(past: Past, look: int) -> None:
+def test_the_models_return_for_each_trigger_what_the_keeper_returns(past: Past, look: int) -> None:
     assert past.by_models[look] == past.by_keeper[look]
 
 

@@ -168,7 +168,7 @@ def comparable(event: ChangeEvent) -> ChangeEvent:
 
 
 @pytest.mark.parametrize("name", DELTA)
-def test_what_a_model_registers_is_what_the_sensor_tells_of_the_same_commit(
+def test_what_a_model_registers_is_what_the_sensor_reports_of_the_same_commit(
     spark: "SparkSession", first: Events, second: Events, name: str
 ) -> None:
     reported = told_by_sensor(spark, name)
@@ -214,7 +214,7 @@ def test_one_partition_is_named_and_several_are_a_tag(first: Events, second: Eve
     assert second["merged"][0].partition == ('"2026-03-02"', "8")
 
 
-def test_a_table_without_snapshots_tells_its_partitions_and_the_time_of_their_files(
+def test_a_table_without_snapshots_reports_its_partitions_and_the_time_of_their_files(
     first: Events, second: Events
 ) -> None:
     [event] = second["hive"]
@@ -224,7 +224,7 @@ def test_a_table_without_snapshots_tells_its_partitions_and_the_time_of_their_fi
     assert first["hive"][0].tags["partitions"] == '[["2026-03-01"],["2026-03-02"]]'
 
 
-def test_a_model_may_say_itself_what_it_did_and_where(first: Events) -> None:
+def test_a_model_may_itself_state_what_it_did_and_where(first: Events) -> None:
     [event] = first["said"]
     assert event.partition == ('"Zürich \\""',)
     assert event.operation_type == Operation.APPEND
@@ -311,12 +311,14 @@ def test_the_feed_is_read_where_it_covers_the_range(shop: Shop, read: Mapping[st
     assert "version as of" in shop.compiled("of_merged")
 
 
-def test_why_changes_are_not_read_one_by_one_is_said(shop: Shop, read: Mapping[str, Rows]) -> None:
+def test_why_changes_are_not_read_one_by_one_is_reported(
+    shop: Shop, read: Mapping[str, Rows]
+) -> None:
     assert "changed_rows of shop.replaced: the table was replaced in 1" in shop.said
     assert "changed_rows of shop.overwritten: no snapshot comes before the first event" in shop.said
 
 
-def test_where_the_log_is_not_read_the_history_tells_the_same_but_for_partitions(
+def test_where_the_log_is_not_read_the_history_shows_the_same_but_for_partitions(
     shop: Shop, spark: "SparkSession", second: Events
 ) -> None:
     names = ["appended", "deleted", "replaced"]

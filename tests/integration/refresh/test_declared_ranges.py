@@ -85,7 +85,7 @@ def test_a_declared_range_is_replaced_beyond_the_rows_that_are_in_it(declared: D
     assert declared.one_day == [(20, "b"), (DAY + 10, "a")]
 
 
-def test_a_batch_without_rows_says_that_there_are_none_in_its_range(declared: Declared) -> None:
+def test_a_batch_without_rows_means_that_there_are_none_in_its_range(declared: Declared) -> None:
     assert declared.empty == [(20, "b")]
     assert declared.states == ["FAILED", "COMPLETE", "COMPLETE", "FAILED", "COMPLETE"]
 

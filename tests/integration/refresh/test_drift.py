@@ -117,7 +117,7 @@ def test_the_rows_of_before_and_after_are_all_there(drifted: Drifted) -> None:
     ]
 
 
-def test_a_table_that_may_not_be_widened_refuses_and_says_how_it_may(drifted: Drifted) -> None:
+def test_a_table_that_may_not_be_widened_refuses_and_states_how_it_may(drifted: Drifted) -> None:
     output = "closed: the column k is bigint now, and int in the table: cast it to that, or set the table property"
     assert output in drifted.refusal
     assert drifted.warehouse.rows("closed", "k, v") == [(1, 5), (2, 6)]

@@ -100,7 +100,7 @@ def test_the_hub_follows_what_the_runs_were_handed(job: Job) -> None:
     ]
 
 
-def test_each_batch_says_which_start_of_the_job_brought_it(job: Job) -> None:
+def test_each_batch_records_which_start_of_the_job_brought_it(job: Job) -> None:
     assert job.rows("places_metrics", "s_input_id, state, intent_id") == [
         (1, "COMPLETE", "intent-1"),
         (2, "COMPLETE", "intent-2"),

@@ -194,7 +194,7 @@ def test_what_is_granted_on_a_model_is_granted_on_all_of_its_tables(project: Pro
     }
 
 
-def test_a_merge_leaves_files_as_they_are_unless_the_model_says_otherwise(
+def test_a_merge_leaves_files_as_they_are_unless_the_model_specifies_otherwise(
     project: Project,
 ) -> None:
     project.run(reading="")

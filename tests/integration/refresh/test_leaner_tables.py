@@ -89,7 +89,7 @@ def test_a_batch_is_unloaded_without_a_history(lean: Lean) -> None:
     assert lean.warehouse.rows("snapshots", "k, v, s_input_id") == [(4, "d", 3), (5, "e", 3)]
 
 
-def test_no_history_is_made_until_a_reset_is_told_that_it_is_wanted(lean: Lean) -> None:
+def test_no_history_is_made_until_a_reset_runs_with_history_configured(lean: Lean) -> None:
     tables = {row.tableName for row in lean.spark.sql(f"show tables in {SCHEMA}").collect()}
     assert {name for name in tables if name.endswith("_history")} == {
         *("whole_history", "brief_history"),
@@ -109,7 +109,7 @@ def test_no_history_is_made_until_a_reset_is_told_that_it_is_wanted(lean: Lean) 
     assert lean.warehouse.rows("plain", HUB) == lean.unloaded["plain"]
 
 
-def test_a_test_of_versions_says_of_a_model_without_them_why(lean: Lean) -> None:
+def test_a_test_of_versions_states_why_a_model_has_none(lean: Lean) -> None:
     output = lean.warehouse.shop.refusal("test", "--select", "plain", "--vars", "{batches: {}}")
     assert (
         "has_one_open_version is a test for histories, but plain has none, as history is false"
@@ -117,7 +117,7 @@ def test_a_test_of_versions_says_of_a_model_without_them_why(lean: Lean) -> None
     )
 
 
-def test_rows_leave_the_archive_when_they_are_as_old_as_the_setting_says(lean: Lean) -> None:
+def test_rows_leave_the_archive_when_they_are_as_old_as_the_setting_states(lean: Lean) -> None:
     # With 0 days those of the last batch are there alone.
     assert lean.archived == [(2, 2), (2, 4), (2, 6), (2, 8)]
     ledger = f"{SCHEMA}.month_ledger"

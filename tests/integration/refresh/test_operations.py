@@ -119,12 +119,12 @@ def reworked(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) ->
     return Reworked(Warehouse(spark, tmp_path_factory.mktemp("refresh") / "project", models))
 
 
-def test_a_dry_run_says_what_would_be_unloaded_and_changes_nothing(reworked: Reworked) -> None:
+def test_a_dry_run_prints_what_would_be_unloaded_and_changes_nothing(reworked: Reworked) -> None:
     assert "customers: would unload batch 2, 3 keys" in reworked.announced
     assert reworked.after_dry_run == reworked.with_all
 
 
-def test_keys_of_an_unloaded_batch_are_what_the_other_batches_say(reworked: Reworked) -> None:
+def test_keys_of_an_unloaded_batch_are_what_the_other_batches_define(reworked: Reworked) -> None:
     assert reworked.with_all["customers"] == [
         *((1, "a3", 18, 3), (2, "b", 15, 1), (4, "d", 20, 2), (5, "e", 30, 1)),
     ]
@@ -230,7 +230,7 @@ def test_settings_that_cannot_be_meant_are_refused_with_what_is_legal(
     assert MISTAKEN[name][1] in reworked.warehouse.refusal(**{name: BATCHES[0]})
 
 
-def test_the_status_tells_of_each_batch_what_became_of_it(reworked: Reworked) -> None:
+def test_the_status_shows_for_each_batch_what_became_of_it(reworked: Reworked) -> None:
     output = " ".join(reworked.status.split())
     assert ": COMPLETE, 4 rows, 2 of them in the hub; N 4" in output
     assert ": UNLOADED, 3 rows, 0 of them in the hub; C 1, D 1, N 1" in output

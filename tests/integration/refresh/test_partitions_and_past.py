@@ -135,7 +135,7 @@ def test_a_table_beside_the_hub_is_read_by_a_query_that_refers_to_the_model(dail
     ]
 
 
-def test_a_query_of_a_past_that_nobody_kept_is_refused(daily: Daily) -> None:
+def test_a_query_of_a_past_that_was_not_kept_is_refused(daily: Daily) -> None:
     output = " ".join(daily.shop.refusal("run", "--select", "pastless").split())
     assert "has no history; refresh models of type key and full have one" in output
     given = ("--args", "{hub: people, name: archive}")
@@ -145,14 +145,14 @@ def test_a_query_of_a_past_that_nobody_kept_is_refused(daily: Daily) -> None:
     assert "name is archive, but must be one of history, batches, ledger, metrics" in output
 
 
-def test_partitions_are_told_apart_by_what_batch_by_names(daily: Daily) -> None:
+def test_partitions_are_distinguished_by_what_batch_by_names(daily: Daily) -> None:
     output = " ".join(daily.shop.refusal("run", "--select", "unbatched").split())
     assert (
         "unbatched: the batch log of a refresh model has the partitions that it has taken" in output
     )
 
 
-def test_an_older_partition_is_told_and_taken_when_it_is_asked_for(daily: Daily) -> None:
+def test_an_older_partition_is_reported_and_taken_when_it_is_requested(daily: Daily) -> None:
     reported = " ".join(daily.second.split())
     assert "people: 1 partitions of shop.days were never taken as they are now" in reported
     assert "2026-02-20" in reported
@@ -163,7 +163,7 @@ def test_an_older_partition_is_told_and_taken_when_it_is_asked_for(daily: Daily)
     assert "people: no partition of" in daily.run("--vars", "{look_back_days: all}")
 
 
-def test_a_partition_whose_batch_was_unloaded_is_looked_at_and_stays_out(daily: Daily) -> None:
+def test_a_partition_whose_batch_was_unloaded_is_read_and_stays_out(daily: Daily) -> None:
     given = ("--args", "{model: people, input_ids: [3]}")
     daily.shop._invoke(daily.shop.manifest, "run-operation", "heartbeat.refresh_unload", *given)
     assert "people: takes 1 of 1 pending partitions" in daily.run()
@@ -175,7 +175,7 @@ def test_a_partition_whose_batch_was_unloaded_is_looked_at_and_stays_out(daily: 
     assert daily.rows("people", "k, v") == [(1, "a2"), (2, "b3"), (3, "c"), (4, "d")]
 
 
-def test_a_batch_that_has_other_rows_now_is_told_and_taken_once_it_was_unloaded(
+def test_a_batch_that_has_other_rows_now_is_reported_and_taken_once_it_was_unloaded(
     daily: Daily,
 ) -> None:
     daily.add("(date'2026-03-02', 9, 'z')")

@@ -210,7 +210,7 @@ def expected(batches: Sequence[Batch[KeyRow]], model: str) -> Answer:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("part", ["codes", "hub", "tombstones", "history"])
-def test_spark_comes_to_what_the_rules_say(pasts: Pasts, model: str, part: str) -> None:
+def test_spark_comes_to_what_the_rules_define(pasts: Pasts, model: str, part: str) -> None:
     assert pasts.whole[model][part] == expected(pasts.batches[model], model)[part]
 
 

@@ -163,7 +163,9 @@ def _conditions_of(batches: Sequence[Batch[KeyRow]]) -> Rows:
 
 
 @pytest.mark.parametrize("name", RANGED)
-def test_ranges_on_spark_are_held_by_whom_the_rules_say(pasts: Pasts, name: str) -> None:
+def test_ranges_on_spark_are_held_by_the_batches_that_the_rules_name(
+    pasts: Pasts, name: str
+) -> None:
     assert len(pasts.ranged[name]) > max(UNLOADED)
     assert pasts.whole[name] == _ordered(_ranges_of(pasts.ranged[name]))
 
@@ -176,7 +178,7 @@ def test_ranges_are_given_back_as_if_batches_had_never_come(pasts: Pasts, name: 
 
 
 @pytest.mark.parametrize("name", [name for name in RANGED if "number" in name])
-def test_the_metrics_name_the_ranges_that_the_rules_say(pasts: Pasts, name: str) -> None:
+def test_the_metrics_name_the_ranges_that_the_rules_define(pasts: Pasts, name: str) -> None:
     state = fold_range(pasts.ranged[name], NullInstants.QUARANTINE)
     expected = {each.input_id: "" for each in pasts.ranged[name]}
     for each in whole_numbers(state.effective_ranges):
@@ -189,7 +191,7 @@ def test_the_metrics_name_the_ranges_that_the_rules_say(pasts: Pasts, name: str)
     ]
 
 
-def test_conditions_on_spark_delete_and_add_what_the_rules_say(pasts: Pasts) -> None:
+def test_conditions_on_spark_delete_and_add_what_the_rules_define(pasts: Pasts) -> None:
     assert pasts.whole["by_condition"] == _ordered(_conditions_of(pasts.conditioned))
     left = without(pasts.conditioned, LEFT_OUT)
     assert pasts.less["by_condition"] == _ordered(_conditions_of(left))

@@ -255,7 +255,9 @@ def test_the_command_line_does_in_any_project_what_the_operations_do(
 
 
 @pytest.mark.long
-def test_a_test_of_versions_says_of_a_model_that_has_none_what_it_is_for(reading: Reading) -> None:
+def test_a_test_of_versions_on_a_model_that_has_none_states_what_it_is_for(
+    reading: Reading,
+) -> None:
     output = " ".join(reading.shop.refusal("test", "--select", "misplaced").split())
     assert (
         "has_one_open_version is a test for refresh models of type key, but misplaced is of type none"

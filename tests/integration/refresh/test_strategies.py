@@ -261,7 +261,7 @@ def test_the_history_has_a_version_for_each_change_and_none_for_what_came_too_la
     ]
 
 
-def test_rows_that_came_late_get_their_place_in_the_history_when_that_is_wanted(
+def test_rows_that_came_late_get_their_place_in_the_history_when_that_is_configured(
     story: Story,
 ) -> None:
     assert story.hub("latecomers", 8) == story.hub("customers", 8)
@@ -338,7 +338,7 @@ def test_a_full_batch_that_was_extracted_earlier_goes_to_the_history_alone(story
     assert story.warehouse.codes("prices", 5) == {"O": 2}
 
 
-def test_a_full_batch_says_which_keys_it_has_changed_if_it_is_told_what_a_key_is(
+def test_a_full_batch_reports_which_keys_it_has_changed_if_a_key_is_configured(
     story: Story,
 ) -> None:
     assert story.warehouse.codes("prices", 1) == {"N": 2}
@@ -404,7 +404,7 @@ def test_a_sequence_is_a_range_whose_gaps_are_part_of_it(story: Story) -> None:
     assert story.hub("tickets", 3) == [(1, 1), (2, 3), (3, 3), (4, 2), (6, 2), (7, 2)]
 
 
-def test_the_metrics_say_which_ranges_a_batch_still_holds(story: Story) -> None:
+def test_the_metrics_show_which_ranges_a_batch_still_holds(story: Story) -> None:
     found = story.warehouse.rows("tickets_metrics", "s_input_id, to_json(effective_ranges)")
     assert found == [
         (1, '[{"range_from":1,"range_to":1,"record_count":1}]'),

@@ -157,7 +157,7 @@ def test_batches_before_one_that_is_refused_are_brought_in(waiting: Waiting) -> 
 
 
 @pytest.mark.parametrize("kind", NAMED)
-def test_batches_are_told_apart_by_values_of_any_type_and_taken_in_their_order(
+def test_batches_are_distinguished_by_values_of_any_type_and_taken_in_their_order(
     waiting: Waiting, kind: str
 ) -> None:
     rows = [(value, place) for place, value in enumerate(NAMED[kind], 1)]

@@ -124,7 +124,7 @@ CASES: dict[str, tuple[str, list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize(("options", "statements", "events"), CASES.values(), ids=CASES)
-def test_what_spark_did_is_told_as_it_is(
+def test_what_spark_did_is_reported_as_it_is(
     shop: Shop, table: Table, options: str, statements: list[str], events: list[str]
 ) -> None:
     shop.copy(table(created(options), ROWS, "insert into {t} values (4, 'tue')")).saw()
@@ -202,7 +202,7 @@ def test_a_streaming_epoch_without_data_is_silent(
     assert (with_data, shop.watcher.operations()) == (["APPEND"], [])
 
 
-def test_checkpoints_and_compactions_in_the_folder_are_no_news(shop: Shop) -> None:
+def test_checkpoints_and_compactions_in_the_folder_are_no_new_data(shop: Shop) -> None:
     shop.create("tblproperties ('delta.checkpointInterval' = '2')").saw(ROWS, ROWS, ROWS)
     checkpoints = list((shop.path / "_delta_log").glob("*.checkpoint*.parquet"))
 
@@ -318,7 +318,7 @@ def many(shop: Shop, tmp_path: Path) -> Iterator[list[Upstream]]:
     ]
 
 
-def test_an_idle_pass_runs_no_spark_job_and_asks_storage_twice_a_table(
+def test_an_idle_pass_runs_no_spark_job_and_calls_storage_twice_a_table(
     spark: "SparkSession", many: list[Upstream], job_id: Callable[[], int]
 ) -> None:
     from dataclasses import replace
@@ -401,7 +401,7 @@ class TestByName:
             "the table sensed.nothing does not exist; create it, or correct its name."
         )
 
-    def test_an_idle_look_asks_the_catalog_nothing(self, watcher: Watcher) -> None:
+    def test_an_idle_probe_requests_nothing_from_the_catalog(self, watcher: Watcher) -> None:
         watcher.probe_once()
         watcher.locator = FakeLocator()
         watcher.restart()
@@ -443,7 +443,7 @@ class TestByName:
 
         assert "\n" not in str(raised.value)
 
-    def test_a_table_dropped_and_created_again_is_told_as_recreated(
+    def test_a_table_dropped_and_created_again_is_reported_as_recreated(
         self, spark: "SparkSession", watcher: Watcher
     ) -> None:
         watcher.probe_once()
@@ -458,7 +458,7 @@ class TestByName:
         assert (event.tags["recreated"], event.prev_snapshot_id) == ("true", None)
 
 
-def test_rows_are_not_asked_without_a_query_or_key(shop: Shop) -> None:
+def test_rows_are_not_requested_without_a_query_or_key(shop: Shop) -> None:
     shop.create().saw(ROWS)
 
     assert isinstance(shop.watcher.rows, FakeNewRows)

@@ -114,7 +114,7 @@ def test_two_parts_are_of_the_current_catalog(spark: "SparkSession", shop: str) 
         spark.sql("use spark_catalog.default")
 
 
-def test_a_description_tells_the_same_place_as_the_session_catalog(
+def test_a_description_names_the_same_place_as_the_session_catalog(
     spark: "SparkSession", shop: str
 ) -> None:
     reported = described_location(spark, "spark_catalog.shop.orders")
@@ -186,7 +186,7 @@ def managed(spark: "SparkSession", shop: str) -> Iterator[Managed]:
     drop_managed_table(spark, "shop.managed")
 
 
-def test_commits_that_only_the_catalog_has_are_each_told_once(managed: Managed) -> None:
+def test_commits_that_only_the_catalog_has_are_each_reported_once(managed: Managed) -> None:
     managed.append(1, 2)
     published = [path.name for path in managed.log.glob("0*.json")]
     staged = list((managed.log / "_staged_commits").glob("*.json"))
@@ -197,7 +197,7 @@ def test_commits_that_only_the_catalog_has_are_each_told_once(managed: Managed) 
     assert (reported, managed.watcher.operations()) == (["APPEND", "APPEND"], [])
 
 
-def test_a_staged_commit_that_nobody_ratified_is_no_news(managed: Managed) -> None:
+def test_a_staged_commit_that_was_never_ratified_is_no_new_data(managed: Managed) -> None:
     managed.append(1)
     managed.watcher.probe_once()
     [ratified] = (managed.log / "_staged_commits").glob("*1.*.json")
@@ -207,7 +207,7 @@ def test_a_staged_commit_that_nobody_ratified_is_no_news(managed: Managed) -> No
     assert managed.watcher.operations() == []
 
 
-def test_what_the_catalog_publishes_later_is_not_told_again(managed: Managed) -> None:
+def test_what_the_catalog_publishes_later_is_not_reported_again(managed: Managed) -> None:
     managed.append(1, 2)
     managed.watcher.probe_once()
     for number in (1, 2):
@@ -235,7 +235,7 @@ def test_a_managed_table_created_again_is_a_new_life_whatever_its_version(
     assert old.id_at("u") not in [event.id_at("u") for event in events]
 
 
-def test_a_managed_table_by_its_path_is_a_failure_that_tells_the_way_out(
+def test_a_managed_table_by_its_path_is_a_failure_that_names_the_remedy(
     spark: "SparkSession", managed: Managed
 ) -> None:
     failure = watch(spark, str(managed.log.parent)).probe_once().failure

@@ -97,7 +97,7 @@ class Watcher:
         return result
 
 
-def test_what_spark_writes_is_told_by_its_marker(spark: "SparkSession", tmp_path: Path) -> None:
+def test_what_spark_writes_is_reported_by_its_marker(spark: "SparkSession", tmp_path: Path) -> None:
     query = "select 1 from sensor_new_data having count(*) = 7"
     watcher = Watcher(spark, f"{tmp_path}/out*/_SUCCESS", query)
     watcher.probe_once()

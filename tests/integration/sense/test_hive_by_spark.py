@@ -171,7 +171,7 @@ def test_a_folder_counts_when_it_is_registered(orders: Orders) -> None:
     assert (outside, seen(orders.reported())) == ([], [(Operation.APPEND, ('"2025-04-03"', '"3"'))])
 
 
-def test_a_table_dropped_and_created_again_is_told(orders: Orders) -> None:
+def test_a_table_dropped_and_created_again_is_reported(orders: Orders) -> None:
     orders.sql("drop table {t}")
     # The metastore counts in seconds.
     time.sleep(1.1)
@@ -186,7 +186,7 @@ def test_a_query_is_given_the_rows_of_new_partitions(orders: Orders) -> None:
     assert len(orders.reported()) == 1
 
 
-def test_a_query_is_given_the_rows_of_a_partition_written_anew(orders: Orders) -> None:
+def test_a_query_is_given_the_rows_of_a_partition_written_again(orders: Orders) -> None:
     orders.asking("select 1 from sensor_new_data having collect_list(id) = array(9)").sql(
         STATEMENTS["an overwrite in place"][0]
     )
@@ -194,7 +194,7 @@ def test_a_query_is_given_the_rows_of_a_partition_written_anew(orders: Orders) -
     assert len(orders.reported()) == 1
 
 
-def test_a_null_partition_is_told_and_asked(orders: Orders) -> None:
+def test_a_null_partition_is_reported_and_queried(orders: Orders) -> None:
     orders.asking("select 1 from sensor_new_data having collect_list(id) = array(8)").sql(
         "insert into {t} values (8, null, 1)"
     )
@@ -211,7 +211,7 @@ def plain(spark: "SparkSession", probe: Probe, schema: str) -> Callable[[str], O
     return make
 
 
-def test_a_table_without_partitions_is_told(plain: Callable[[str], Orders]) -> None:
+def test_a_table_without_partitions_is_reported(plain: Callable[[str], Orders]) -> None:
     orders = plain("table {t} (id bigint) stored as parquet")
     orders.reported()
     orders.sql("insert into {t} values (1)")

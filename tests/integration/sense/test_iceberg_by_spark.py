@@ -169,7 +169,7 @@ def test_a_delete_that_only_marks_rows_is_a_delete(
     assert orders.operations() == [Operation.DELETE]
 
 
-def test_several_snapshots_between_two_looks_are_told_in_their_order(orders: Orders) -> None:
+def test_several_snapshots_between_two_probes_are_reported_in_their_order(orders: Orders) -> None:
     orders.sql("insert into {t} values (4, 'd')", "delete from {t} where id = 3")
     orders.call("rewrite_data_files(table => '{t}', options => map('rewrite-all', 'true'))")
     orders.sql("insert into {t} values (5, 'e')")
@@ -278,7 +278,7 @@ def test_a_branch_is_silent_until_main_follows_it(orders: Orders) -> None:
     assert (on_the_branch, orders.operations()) == ((), [Operation.APPEND])
 
 
-def test_a_staged_snapshot_is_told_when_it_is_published(orders: Orders) -> None:
+def test_a_staged_snapshot_is_reported_when_it_is_published(orders: Orders) -> None:
     orders.sql("alter table {t} set tblproperties ('write.wap.enabled' = 'true')")
     orders.lake.session.conf.set("spark.wap.id", "load-1")
     try:
@@ -309,7 +309,7 @@ def test_a_rollback_is_an_update(orders: Orders) -> None:
     )
 
 
-def test_a_rollback_and_a_commit_between_two_looks_are_two_events(orders: Orders) -> None:
+def test_a_rollback_and_a_commit_between_two_probes_are_two_events(orders: Orders) -> None:
     before = orders.head
     orders.sql("insert into {t} values (4, 'd')")
     orders.reported()
@@ -345,14 +345,14 @@ def test_history_that_is_expired_up_to_our_snapshot_is_none(orders: Orders) -> N
 
 
 @pytest.mark.parametrize("commits", [1, 5])
-def test_a_table_dropped_and_created_again_is_told(orders: Orders, commits: int) -> None:
+def test_a_table_dropped_and_created_again_is_reported(orders: Orders, commits: int) -> None:
     orders.sql("drop table {t} purge").create()
     orders.sql(*[f"insert into {{t}} values ({n}, 'n')" for n in range(commits)])
 
     assert [event.tags.get("recreated") for event in orders.reported()] == ["true"]
 
 
-def test_a_replaced_table_is_told(orders: Orders) -> None:
+def test_a_replaced_table_is_reported(orders: Orders) -> None:
     orders.sql("create or replace table {t} using iceberg as select 1 as id")
     [event] = orders.reported()
 

@@ -160,7 +160,7 @@ def test_decimals_are_compared_to_the_last_digit(pg: Shop) -> None:
         ("varchar(20)", "'2025-04-22'"),
     ],
 )
-def test_a_second_row_with_the_same_key_is_news(shop: Shop, type_name: str, value: str) -> None:
+def test_a_second_row_with_the_same_key_is_new_data(shop: Shop, type_name: str, value: str) -> None:
     shop.table(f"changed {type_name}").add(value)
     shop.results()
     shop.add(value)
@@ -168,7 +168,7 @@ def test_a_second_row_with_the_same_key_is_news(shop: Shop, type_name: str, valu
     assert (len(shop.events()), shop.events()) == (1, [])
 
 
-def test_a_row_that_moves_within_the_overlap_is_news(pg: Shop) -> None:
+def test_a_row_that_moves_within_the_overlap_is_new_data(pg: Shop) -> None:
     # In SQLite a time stamp is text, of which no sum is made.
     pg.table("id integer, changed timestamp").add(
         "1, '2025-04-23 21:10:00'", "2, '2025-04-23 21:08:00'"
@@ -179,7 +179,7 @@ def test_a_row_that_moves_within_the_overlap_is_news(pg: Shop) -> None:
     assert len(pg.events()) == 1
 
 
-def test_a_row_without_a_key_is_news(shop: Shop) -> None:
+def test_a_row_without_a_key_is_new_data(shop: Shop) -> None:
     shop.table("changed timestamp").add("'2025-04-23 21:10:00'")
     shop.results()
     shop.add("null")
@@ -187,7 +187,7 @@ def test_a_row_without_a_key_is_news(shop: Shop) -> None:
     assert (len(shop.events()), shop.events()) == (1, [])
 
 
-def test_tables_whose_keys_have_many_types_are_looked_at_together(shop: Shop) -> None:
+def test_tables_whose_keys_have_many_types_are_probed_together(shop: Shop) -> None:
     shop.table("changed timestamp", "a").add("'2025-04-23 21:10:00'", to="a")
     shop.table("changed integer", "b").add("7", to="b")
     shop.table("changed varchar(9)", "c").add("'x'", to="c")
@@ -212,7 +212,7 @@ def test_a_table_that_is_missing_fails_alone(shop: Shop) -> None:
     assert len(results["b"].events) == 1
 
 
-def test_a_transaction_that_is_open_over_a_look_is_news_when_it_ends(pg: Shop) -> None:
+def test_a_transaction_that_is_open_over_a_probe_is_new_data_when_it_ends(pg: Shop) -> None:
     pg.table("changed timestamp").add("'2025-04-23 21:10:00'")
     pg.results()
     late = Writer(pg.database.url).begin()
@@ -269,7 +269,7 @@ def test_a_query_is_sensed_and_cannot_write(pg: Shop) -> None:
         ("varchar(20)", "'2025-04-22'", "'2025-04-23'"),
     ],
 )
-def test_a_query_is_asked_of_the_new_rows_only(
+def test_a_query_is_run_on_the_new_rows_only(
     shop: Shop, type_name: str, first: str, second: str
 ) -> None:
     query = "select * from sensor_new_data where state = 'OLD'"
@@ -284,7 +284,7 @@ def test_a_query_is_asked_of_the_new_rows_only(
 # Failures
 
 
-def test_a_restarted_database_is_no_failed_look(pg: Shop, postgres: Postgres) -> None:
+def test_a_restarted_database_is_no_failed_probe(pg: Shop, postgres: Postgres) -> None:
     pg.table("changed int").add("1")
     pg.results()
     postgres.stop()
@@ -374,7 +374,7 @@ ORDERS = Upstream(
         ({"url": "jdbc:postgresql://h/x", "password": "env:NO_SUCH"}, "env:NO_SUCH is not set"),
     ],
 )
-def test_a_database_that_cannot_be_connected_to_is_said_in_one_sentence(
+def test_a_database_that_cannot_be_connected_to_is_reported_in_one_sentence(
     request: pytest.FixtureRequest, options: dict[str, str], expected: str
 ) -> None:
     [result] = probe_of(JdbcDatabase.model_validate(options), request).probe([ORDERS], at=AT)
@@ -382,7 +382,7 @@ def test_a_database_that_cannot_be_connected_to_is_said_in_one_sentence(
     assert expected in (result.failure or "") and "\n" not in (result.failure or "")
 
 
-def test_looks_keep_one_connection_and_start_no_spark(
+def test_probes_keep_one_connection_and_start_no_spark(
     pg: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def connections() -> int:
@@ -526,7 +526,7 @@ def test_a_query_that_fails_while_its_rows_are_read_is_refused(shop: Shop) -> No
         shop.ask(f"select {division} from {shop.name}.orders")
 
 
-def test_threads_ask_one_after_the_other(pg: Shop) -> None:
+def test_threads_query_one_after_the_other(pg: Shop) -> None:
     pg.table("changed int").add("1")
     failures: list[str | None] = []
     threads = [

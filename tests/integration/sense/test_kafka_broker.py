@@ -158,7 +158,7 @@ def test_an_aborted_transaction_is_nothing_new(shop: Shop, transactions: Produce
     assert reported == []
 
 
-def test_a_committed_transaction_is_told_once(shop: Shop, transactions: Producer) -> None:
+def test_a_committed_transaction_is_reported_once(shop: Shop, transactions: Producer) -> None:
     transactions.commit_transaction()
     reported = []
     while '"offsets":[4,0]' not in (shop.upstream.position or ""):  # the end moves a moment later
@@ -167,7 +167,7 @@ def test_a_committed_transaction_is_told_once(shop: Shop, transactions: Producer
     assert (reported, shop.reported()) == (['{"0":[2,4]}'], [])
 
 
-def test_a_message_larger_than_one_fetch_is_told(shop: Shop) -> None:
+def test_a_message_larger_than_one_fetch_is_reported(shop: Shop) -> None:
     shop.send("x" * 900_000)
 
     assert "unconfirmed" not in shop.probe_once().events[0].tags
@@ -204,7 +204,7 @@ def test_a_topic_created_again_past_the_old_offsets_is_noticed(shop: Shop) -> No
     assert result.events[0].tags["offsets"] == '{"0":[0,3]}'
 
 
-def test_a_look_never_creates_a_topic(shop: Shop) -> None:
+def test_a_probe_never_creates_a_topic(shop: Shop) -> None:
     missing = replace(shop.upstream, sensor_id="shop: never-made", position=None)
 
     results = [shop.probe.probe([missing], at=AT)[0] for _ in range(2)]
@@ -230,7 +230,7 @@ def test_a_topic_that_must_not_be_seen_fails_alone(shop: Shop) -> None:
     assert len(found.events) == 1
 
 
-def test_a_topic_that_must_not_be_read_is_told_unconfirmed(shop: Shop) -> None:
+def test_a_topic_that_must_not_be_read_is_reported_as_unconfirmed(shop: Shop) -> None:
     shop.deny(AclOperation.READ)
     shop.send("c")
 
@@ -245,7 +245,7 @@ def test_a_login_with_a_secret_is_taken_and_the_secret_is_masked(shop: Shop) -> 
     assert masked(f"x {PASSWORD} x") == "x *** x"
 
 
-def test_a_wrong_login_is_a_failure_that_says_so(shop: Shop) -> None:
+def test_a_wrong_login_is_a_failure_that_states_the_reason(shop: Shop) -> None:
     shop.log_in("wrong")
 
     assert "refuses the login" in (shop.probe_once().failure or "")
@@ -269,7 +269,9 @@ def killed(shop: Shop) -> Iterator[Shop]:
     shop.broker.start_again()
 
 
-def test_a_killed_broker_is_a_failure_and_after_its_start_the_news_are_told(killed: Shop) -> None:
+def test_a_killed_broker_is_a_failure_and_after_its_start_the_new_data_is_reported(
+    killed: Shop,
+) -> None:
     failure = killed.probe_once().failure or ""
     killed.broker.start()
     killed.send("d", partition=1)

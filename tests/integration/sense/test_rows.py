@@ -104,7 +104,7 @@ def test_a_null_partition_is_null(asked: Asked) -> None:
 
 
 @HARD
-def test_a_new_row_counts_though_an_optimize_moved_it_before_we_looked(asked: Asked) -> None:
+def test_a_new_row_counts_though_an_optimize_moved_it_before_the_probe(asked: Asked) -> None:
     watcher = asked.watch(ALL.format(id=3))
     asked.sql("insert into {t} values (3, 'mon day', 3.0)").sql("optimize {t}")
 
@@ -120,7 +120,7 @@ def test_a_row_deleted_in_the_commit_that_we_read_is_no_new_row(asked: Asked) ->
 
 
 @PLAIN
-def test_first_sight_asks_the_whole_table(asked: Asked) -> None:
+def test_first_sight_queries_the_whole_table(asked: Asked) -> None:
     watcher = Watcher(str(asked.path), query=ALL.format(id=2))
     watcher.rows = SparkNewRows(lambda: asked.spark)  # type: ignore[assignment]
     watcher.restart()
@@ -151,7 +151,7 @@ def numbers(spark: "SparkSession", tmp_path: Path) -> Asked:
     )
 
 
-def test_the_value_is_rendered_as_it_was_before_the_look(numbers: Asked) -> None:
+def test_the_value_is_rendered_as_it_was_before_the_probe(numbers: Asked) -> None:
     query = "select * from sensor_new_data where ?upstream_key > coalesce(?upstream_value, '0')"
     watcher = numbers.watch(query, key="id")
     numbers.sql("insert into {t} values (1, 'tue')")
@@ -276,7 +276,7 @@ def test_a_query_may_end_with_a_semicolon_or_a_comment(numbers: Asked) -> None:
     assert rows.any_row(files, "with x as (select 1) select * from x -- all of it")
 
 
-def test_looks_on_many_threads_never_see_each_others_rows(
+def test_probes_on_many_threads_never_see_each_others_rows(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     tables = [

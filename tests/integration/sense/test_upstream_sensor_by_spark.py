@@ -91,7 +91,7 @@ def test_a_sensor_of_a_table_that_spark_writes_is_sensed(product: Product) -> No
 
 
 @pytest.mark.parametrize("product", ["with vectors"], indirect=True)
-def test_an_idle_look_launches_no_spark_job(product: Product) -> None:
+def test_an_idle_probe_launches_no_spark_job(product: Product) -> None:
     product.reported()
     context = product.spark.sparkContext
     context.setJobGroup("idle look", "")

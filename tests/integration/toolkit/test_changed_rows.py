@@ -111,7 +111,7 @@ DELTA_STORIES = {
 
 
 @pytest.mark.parametrize("story", DELTA_STORIES.values(), ids=DELTA_STORIES)
-def test_what_changed_in_a_delta_table_is_told(
+def test_what_changed_in_a_delta_table_is_reported(
     spark: "SparkSession", tmp_path: Path, story: Story
 ) -> None:
     orders = DeltaOrders(spark, tmp_path / "orders", story)
@@ -295,7 +295,7 @@ ICEBERG_STORIES = {
 
 
 @pytest.mark.parametrize("story", ICEBERG_STORIES.values(), ids=ICEBERG_STORIES)
-def test_what_changed_in_an_iceberg_table_is_told(
+def test_what_changed_in_an_iceberg_table_is_reported(
     spark: "SparkSession", lake: Lake, probe_of: ProbeOf, story: Story
 ) -> None:
     orders = IcebergOrders(lake, probe_of("iceberg_table"), story)

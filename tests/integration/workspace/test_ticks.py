@@ -531,7 +531,9 @@ def test_the_session_of_a_task_refuses_what_serverless_compute_refuses(
             refused()
 
 
-def test_a_command_that_needs_a_session_says_so_on_a_laptop(workspace: Workspace) -> None:
+def test_a_command_that_needs_a_session_is_refused_with_that_reason_on_a_laptop(
+    workspace: Workspace,
+) -> None:
     with (
         pytest.raises(ConfigurationError, match="needs a Spark session for the tables of prod-eu"),
         admitted(workspace.laptop(), "tick"),

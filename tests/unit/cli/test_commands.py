@@ -177,7 +177,7 @@ def test_options_that_an_operation_on_batches_does_not_have_are_refused(
         (("reset", "m", "--without", "7"), "reset", {"without": [7]}),
     ],
 )
-def test_an_operation_on_batches_is_dbts_own_and_what_it_says_is_printed(
+def test_an_operation_on_batches_is_dbts_own_and_its_output_is_printed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: Sequence[str],
@@ -223,7 +223,7 @@ def test_an_operation_on_batches_is_dbts_own_and_what_it_says_is_printed(
         ("maintain",),
     ],
 )
-def test_a_folder_that_is_not_set_up_is_told_with_the_way_out(
+def test_a_folder_that_is_not_set_up_is_reported_with_the_remedy(
     tmp_path: Path, arguments: Sequence[str], call_here: Call
 ) -> None:
     answer = call_here(tmp_path, *arguments)
@@ -233,7 +233,7 @@ def test_a_folder_that_is_not_set_up_is_told_with_the_way_out(
 
 
 @pytest.mark.parametrize("arguments", [("tick",), ("run",), ("init",), ("maintain",)])
-def test_a_second_writer_is_told_who_holds_the_lock_and_ends_with_three(
+def test_a_second_writer_names_the_process_that_holds_the_lock_and_ends_with_three(
     tmp_path: Path, arguments: Sequence[str]
 ) -> None:
     with ProcessLock(tmp_path, command="tick"):
@@ -285,7 +285,7 @@ def test_controls_that_are_right_end_with_zero(
     assert "nothing is wrong" in answer.stdout
 
 
-def test_every_finding_is_told_and_errors_end_with_two(
+def test_every_finding_is_printed_and_errors_end_with_two(
     tmp_path: Path, project: Path, call_here: Call
 ) -> None:
     controls = project / "seeds" / "heartbeat_controls.csv"
@@ -316,7 +316,7 @@ def test_controls_that_are_not_there_are_one_sentence_and_two(
     assert is_one_sentence(answer.stderr)
 
 
-def test_settings_that_are_wrong_are_told_with_file_and_key(
+def test_settings_that_are_wrong_are_reported_with_file_and_key(
     tmp_path: Path, project: Path, call_here: Call
 ) -> None:
     (project / "heartbeat.yml").write_text("sensing: {threads: many}\n")
@@ -375,7 +375,9 @@ def test_a_person_ends_every_wait_while_somebody_ticks(tmp_path: Path) -> None:
     assert not (tmp_path / "back_off.json").exists()
 
 
-def test_a_script_is_told_whose_wait_has_ended(tmp_path: Path, call_here: Call) -> None:
+def test_a_script_receives_the_upstreams_whose_wait_has_ended(
+    tmp_path: Path, call_here: Call
+) -> None:
     keep_failing(tmp_path)
     answer = call_here(tmp_path, "try-again", "--json")
     assert json.loads(answer.stdout) == {"upstreams": ["file:x:ab5c14a4"]}
@@ -387,7 +389,7 @@ def test_there_may_be_no_wait_to_end(tmp_path: Path, call_here: Call) -> None:
     assert answer.stdout == "nothing keeps failing: the next tick probes everything\n"
 
 
-def test_a_wait_that_cannot_be_ended_is_told_in_one_sentence(
+def test_a_wait_that_cannot_be_ended_is_reported_in_one_sentence(
     tmp_path: Path, call_here: Call
 ) -> None:
     (tmp_path / "back_off.json").mkdir()
@@ -397,7 +399,7 @@ def test_a_wait_that_cannot_be_ended_is_told_in_one_sentence(
 
 
 @pytest.mark.parametrize("command", ["validate", "init"])
-def test_a_secret_that_nobody_can_fetch_is_told_before_it_is_needed(
+def test_a_secret_that_cannot_be_fetched_is_reported_before_it_is_needed(
     tmp_path: Path, command: str, call_here: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "other.yml"

@@ -221,7 +221,7 @@ def test_an_engine_that_run_has_started_serves_the_others(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("command", "is_resident"), [("run", True), ("tick", False)])
-def test_only_run_asks_for_an_engine_for_hours(
+def test_only_run_requests_an_engine_for_hours(
     home: Path, monkeypatch: pytest.MonkeyPatch, command: str, is_resident: bool
 ) -> None:
     asked: list[bool] = []

@@ -102,7 +102,7 @@ def test_every_way_to_register_that_the_page_shows_registers(shell: Shell) -> No
     assert [event.tags for event in visits if event.tags] == [{"completeness": "hourly"}]
 
 
-def test_errors_are_told_as_the_page_shows_them(shell: Shell) -> None:
+def test_errors_are_printed_as_the_page_shows_them(shell: Shell) -> None:
     (shell.folder / "events.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in BAD))
     ((_, expected),) = _section("When something is wrong")
     before = set(shell.inbox.iterdir())

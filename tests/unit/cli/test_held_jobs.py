@@ -41,7 +41,7 @@ def held(tmp_path: Path) -> Path:
     return home_with(tmp_path, RunStatus.FAILED)
 
 
-def test_release_names_the_attempt_who_asks_for_it_and_why(held: Path) -> None:
+def test_release_names_the_attempt_who_requests_it_and_why(held: Path) -> None:
     with ProcessLock(held, command="run"):
         answer = call(
             held,
@@ -58,7 +58,7 @@ def test_release_names_the_attempt_who_asks_for_it_and_why(held: Path) -> None:
     assert (message.sent_by, message.reason) == ("ada", "loaded by hand")
 
 
-def test_scripts_are_told_what_is_given_up(held: Path) -> None:
+def test_scripts_receive_what_is_given_up(held: Path) -> None:
     answer = call(held, "release", "daily-revenue", "--json")
     reported = {"job": str(JOB), "job_name": "daily-revenue", "events": 1, "reason": None}
     assert json.loads(answer.stdout) == reported
@@ -119,7 +119,7 @@ def test_complete_without_a_run_is_refused_where_no_run_goes_on_or_holds_the_job
     assert not (home / "inbox").exists()
 
 
-def test_a_report_says_what_it_comes_to_for_a_job_that_neither_runs_nor_is_held(
+def test_a_report_states_what_it_comes_to_for_a_job_that_neither_runs_nor_is_held(
     tmp_path: Path,
 ) -> None:
     home = home_with(tmp_path, None)

@@ -95,7 +95,7 @@ def test_wrong_usage_is_no_tick_that_fails(home: Path, web: Web) -> None:
     assert web.posts == []
 
 
-def test_a_test_message_is_sent_and_said_so(home: Path, web: Web) -> None:
+def test_a_test_message_is_sent_and_reported_as_sent(home: Path, web: Web) -> None:
     answer = call("alarms", "test")
     assert (answer.exit_code, answer.stdout) == (0, "channel team: the message was sent\n")
     assert [post["title"] for post in web.posts] == ["Heartbeat shop: test"]

@@ -29,7 +29,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_report_goes_where_the_configuration_says(
+def test_the_report_goes_to_the_configured_file(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report"]) == ExitCode.DONE

@@ -190,7 +190,7 @@ class Failing:
 
 @EACH
 @pytest.mark.parametrize("raises", [True, False])
-def test_no_failed_look_gives_a_secret_away(world: World, kind: str, raises: bool) -> None:
+def test_no_failed_probe_gives_a_secret_away(world: World, kind: str, raises: bool) -> None:
     probe = Failing(world.use(kind), raises=raises)
     upstream = Upstream(upstream_id="u", source="jdbc", sensor_id="shop: t", read_type="batch")
     [result] = ProbePool({"jdbc": probe}).probe_all([upstream], at=AT)  # type: ignore[dict-item]
@@ -224,7 +224,7 @@ def test_nothing_that_is_kept_in_memory_gives_a_secret_away_when_it_is_written_d
     assert world.found(*written) == set()
 
 
-def test_a_secret_is_hidden_before_anything_has_asked_for_it(
+def test_a_secret_is_hidden_before_anything_has_requested_it(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     canary = world.canaries["workspace"]

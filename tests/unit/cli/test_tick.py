@@ -9,7 +9,7 @@ from tests.support.small_world import SmallWorld
 
 
 @pytest.mark.parametrize("has_news", [True, False])
-def test_a_tick_of_its_own_process_compacts_what_is_due_after_news(
+def test_a_tick_of_its_own_process_compacts_what_is_due_after_new_data(
     world: SmallWorld, monkeypatch: pytest.MonkeyPatch, has_news: bool
 ) -> None:
     compacted: list[object] = []

@@ -223,7 +223,7 @@ runpy.run_module("harness", run_name="__main__")
         assert is_restored(terminal)
 
 
-def test_no_colour_is_shown_where_none_is_wanted(home: Path) -> None:
+def test_no_colour_is_shown_where_it_is_switched_off(home: Path) -> None:
     with watching(home, NO_COLOR="1") as terminal:
         terminal.wait_for("q quit")
         terminal.press("q")

@@ -64,7 +64,7 @@ def test_what_queries_may_read_is_no_folder_and_no_bare_name(name: str, problems
     assert "allowed is schema.table or catalog.schema.table" in reported
 
 
-def test_the_shipped_file_says_the_defaults() -> None:
+def test_the_shipped_file_states_the_defaults() -> None:
     shipped = load_settings(PROJECT, {})
     assert (shipped.jobs.starts_per_tick, shipped.sensing.first_sight) == (50, FirstSight.EVENT)
 
@@ -169,7 +169,7 @@ def test_a_key_twice_names_the_second_line_and_never_the_value(load: Load) -> No
 
 
 @pytest.mark.parametrize("text", ["- a\n", "just text\n", "5\n"])
-def test_a_file_that_is_no_mapping_says_so(load: Load, text: str) -> None:
+def test_a_file_that_is_no_mapping_is_reported_as_such(load: Load, text: str) -> None:
     with pytest.raises(ConfigurationError, match="has to be a mapping"):
         load(text)
 
@@ -383,7 +383,7 @@ def test_a_secret_scope_without_a_workspace_is_refused_with_its_key(problems: Pr
     )
 
 
-def test_every_secret_scope_without_a_workspace_is_told_at_once(problems: Problems) -> None:
+def test_every_secret_scope_without_a_workspace_is_reported_at_once(problems: Problems) -> None:
     reported = problems(
         "connections:\n"
         "  kafka: {a: {bootstrap_servers: 'a:1', password: 'secret:s/a'}}\n"
@@ -482,7 +482,7 @@ def test_a_limit_below_that_of_a_connection_is_refused(problems: Problems) -> No
     )
 
 
-def test_a_limit_out_of_its_bounds_says_what_is_allowed(problems: Problems) -> None:
+def test_a_limit_out_of_its_bounds_states_what_is_allowed(problems: Problems) -> None:
     [problem] = problems("sensing:\n  limits:\n    kafka: 0\n")
     assert problem == (
         "heartbeat.yml:3: sensing.limits.kafka: the number is out of bounds; allowed: number, over"
@@ -490,7 +490,7 @@ def test_a_limit_out_of_its_bounds_says_what_is_allowed(problems: Problems) -> N
     )
 
 
-def test_a_limit_of_no_source_says_which_sources_there_are(problems: Problems) -> None:
+def test_a_limit_of_no_source_names_the_sources_that_there_are(problems: Problems) -> None:
     [problem] = problems("sensing: {limits: {pigeon: 5}}\n")
     assert "sensing.limits.pigeon: unknown sensor_source; allowed are delta_" in problem
 

@@ -62,7 +62,7 @@ def test_a_view_and_tables_of_other_formats_are_warnings_that_name_the_right_sou
     assert "sense it in its own system as jdbc" in said[6]
 
 
-def test_a_catalog_is_asked_once_and_one_that_is_not_there_is_one_warning() -> None:
+def test_a_catalog_is_queried_once_and_one_that_is_not_there_is_one_warning() -> None:
     catalogs = Catalogs(**CATALOGS)
     names = ["sales.orders", "prod-eu.sales.orders", "gone.a.b", "gone.a.c"]
     rows = [

@@ -33,7 +33,7 @@ def test_an_unknown_source_is_found_and_the_legal_ones_are_listed() -> None:
     assert "allowed are delta_table, lmu_delta_table" in found.message
 
 
-def test_a_misspelled_source_says_which_is_meant() -> None:
+def test_a_misspelled_source_names_the_one_that_is_meant() -> None:
     (found,) = checked(line(sensor_source="delta_tabel"))
     assert "did you mean delta_table?" in found.message
 
@@ -199,7 +199,7 @@ def test_another_job_state_is_found(state: str) -> None:
     assert found & {Code.JOB_STATE, Code.CONTROL_CHARACTER}
 
 
-def test_a_misspelled_job_state_says_which_is_meant() -> None:
+def test_a_misspelled_job_state_names_the_one_that_is_meant() -> None:
     (found,) = checked(line(job_state="UNPAUSE"))
     assert "did you mean UNPAUSED?" in found.message
 

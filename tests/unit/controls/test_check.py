@@ -133,7 +133,7 @@ def test_a_wrong_cell_is_named_with_what_is_right(changed: dict[str, str], messa
     assert found.message.startswith(message)
 
 
-def test_a_mass_removal_of_rows_asks_for_yes() -> None:
+def test_a_mass_removal_of_rows_requires_yes() -> None:
     (found,) = checked(*rows(4), previous_keys=keys(10))
     assert (found.code, found.severity) == (Code.MASS_REMOVAL, Severity.ERROR)
     assert "6 of the 10 rows" in found.message
@@ -174,12 +174,12 @@ def test_warnings_alone_are_no_errors() -> None:
     assert not has_errors(checked(line(dependency_flag="FALSE")))
 
 
-def test_a_finding_is_told_with_file_line_severity_and_column() -> None:
+def test_a_finding_is_reported_with_file_line_severity_and_column() -> None:
     (reported,) = render_findings(checked(line(job_state="x")), "controls.csv")
     assert reported.startswith("controls.csv:2: error: job_state: 'x' is not allowed;")
 
 
-def test_colour_is_only_there_when_it_is_asked_for() -> None:
+def test_colour_is_only_there_when_it_is_requested() -> None:
     found = checked(line(job_state="x"))
     plain, coloured = (render_findings(found, "f", colour=each)[0] for each in (False, True))
     assert ("\x1b" in plain, "\x1b[31merror\x1b[0m" in coloured) == (False, True)
@@ -206,7 +206,7 @@ def test_one_upstream_query_is_parsed_once_however_many_rows_have_it() -> None:
     assert parsed().misses == 1
 
 
-def test_of_a_hundred_thousand_rows_every_finding_is_told_the_last_line_included() -> None:
+def test_of_a_hundred_thousand_rows_every_finding_is_reported_the_last_line_included() -> None:
     rows = [line(sensor_id=f"a.b{number}") for number in range(100_000)]
     rows[0] = line(sensor_source="delta_tabel")
     rows[-1] = line(sensor_id="the.last", job_state="x")

@@ -98,7 +98,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_an_edited_cell_is_told_with_the_line_of_the_csv_to_edit(world: World) -> None:
+def test_an_edited_cell_is_reported_with_the_line_of_the_csv_to_edit(world: World) -> None:
     world.rows[1]["job_state"] = "PAUSED"
     world.rows[1]["upstream_key"] = None
     [edit] = world.edits()
@@ -111,7 +111,7 @@ def test_an_edited_cell_is_told_with_the_line_of_the_csv_to_edit(world: World) -
     assert edit.path == world.project / CONTROLS
 
 
-def test_an_edit_is_told_until_the_table_is_published(world: World) -> None:
+def test_an_edit_is_reported_until_the_table_is_published(world: World) -> None:
     world.rows[0]["job_state"] = "PAUSED"
     assert world.edits() == world.table.edits(NOW) != ()
     world.rows[0]["job_state"] = "UNPAUSED"
@@ -120,7 +120,7 @@ def test_an_edit_is_told_until_the_table_is_published(world: World) -> None:
     assert world.table.edits(NOW) == ()
 
 
-def test_a_row_that_was_added_or_deleted_is_told(world: World) -> None:
+def test_a_row_that_was_added_or_deleted_is_reported(world: World) -> None:
     world.rows[1] = {**world.rows[0], "sensor_id": "sales.other"}
     reported = {each.name: each.reason for each in world.edits()}
     assert reported["heartbeat_control: sales.other of job 1"].startswith("the row was added.")
@@ -131,20 +131,20 @@ def test_a_row_that_was_added_or_deleted_is_told(world: World) -> None:
     assert reported["heartbeat_control: sales.refunds of job 1"].startswith("the row was deleted.")
 
 
-def test_a_table_that_nobody_has_written_to_is_not_read(world: World) -> None:
+def test_a_table_that_no_process_has_written_to_is_not_read(world: World) -> None:
     world.store.read = None  # type: ignore[method-assign,assignment]
     assert world.table.edits(NOW) == ()
 
 
 @pytest.mark.parametrize("column", ["status", "job_start_timestamp"])
-def test_what_heartbeat_says_of_a_row_is_written_anew_without_a_word(
+def test_what_heartbeat_states_of_a_row_is_written_again_without_a_report(
     world: World, column: str
 ) -> None:
     world.rows[0][column] = None
     assert world.edits() == ()
 
 
-def test_a_commit_that_changes_no_row_is_looked_at_once(world: World) -> None:
+def test_a_commit_that_changes_no_row_is_read_once(world: World) -> None:
     assert world.edits() == ()
     world.store.read = None  # type: ignore[method-assign,assignment]
     assert world.table.edits(NOW) == ()
@@ -180,14 +180,14 @@ def test_a_note_that_cannot_be_read_only_costs_a_comparison(world: World, text: 
     assert world.table.edits(NOW) == ()
 
 
-def test_a_value_of_any_length_and_kind_is_told_on_one_line(world: World) -> None:
+def test_a_value_of_any_length_and_kind_is_reported_on_one_line(world: World) -> None:
     world.rows[0]["asset_description"] = "\x1b[2J\n" + "x" * 100_000
     [edit] = world.edits()
     assert edit.reason.isprintable()
     assert len(edit.reason) < 500
 
 
-def test_a_tick_tells_of_an_edit_and_publishes_the_table_anew(tmp_path: Path) -> None:
+def test_a_tick_reports_an_edit_and_publishes_the_table_again(tmp_path: Path) -> None:
     world = SmallWorld(tmp_path, LINES)
     world.models = {"trigger_set": tuple, "job_blockers": tuple}
     world.store.append(Ledger.CONTROLS, [RECORDED, REFUNDS])

@@ -28,7 +28,7 @@ def test_an_extra_column_is_found() -> None:
     assert "'owner'" in found[0].message
 
 
-def test_a_misspelled_column_says_which_is_meant() -> None:
+def test_a_misspelled_column_is_reported_with_the_one_that_is_meant() -> None:
     found = checked(line(), header=HEADER.replace("dependency_flag", "dependancy_flag"))
     assert [each.code for each in found] == [Code.COLUMN_UNKNOWN]
     assert "did you mean dependency_flag?" in found[0].message
@@ -50,7 +50,7 @@ def test_a_repeated_column_is_found() -> None:
     assert (Code.COLUMN_REPEATED, "job_state") in [(each.code, each.column) for each in found]
 
 
-def test_another_order_is_found_and_the_right_one_is_told() -> None:
+def test_another_order_is_found_and_the_right_one_is_shown() -> None:
     header = ",".join(("sensor_id", "sensor_source", *COLUMNS[2:]))
     row = "a.b,delta_table,batch,,,,1,n,PAUSED,TRUE"
     found = checked(row, header=header)

@@ -70,7 +70,7 @@ def test_rows_that_differ_are_fine(tmp_path: Path, name: str, text: str) -> None
         ),
     ],
 )
-def test_a_bad_row_is_told_with_its_file_and_line(
+def test_a_bad_row_is_reported_with_its_file_and_line(
     tmp_path: Path, name: str, text: str, said: str
 ) -> None:
     assert told_of(tmp_path, name, text) == [f"seeds/{name}, {said}"]

@@ -36,7 +36,7 @@ def told(project: Path, *lines: str, header: str = HEADER) -> list[str]:
         ",,,,,",
     ],
 )
-def test_a_right_line_has_nothing_said_about_it(tmp_path: Path, line: str) -> None:
+def test_a_right_line_has_nothing_reported_about_it(tmp_path: Path, line: str) -> None:
     assert told(tmp_path, line) == []
 
 
@@ -72,7 +72,7 @@ def test_without_the_file_there_are_no_policies_and_no_mistakes(tmp_path: Path) 
         ("1,4,15,,,PARKED", "retry_on", "'PARKED' is not allowed"),
     ],
 )
-def test_a_wrong_cell_is_told_by_its_line_and_column_and_with_what_is_allowed(
+def test_a_wrong_cell_is_reported_by_its_line_and_column_and_with_what_is_allowed(
     tmp_path: Path, line: str, column: str, said: str
 ) -> None:
     (sentence,) = told(tmp_path, "5,4,15,,,", line)
@@ -80,24 +80,24 @@ def test_a_wrong_cell_is_told_by_its_line_and_column_and_with_what_is_allowed(
     assert "allowed" in sentence
 
 
-def test_a_misspelled_outcome_is_told_what_it_resembles(tmp_path: Path) -> None:
+def test_a_misspelled_outcome_is_reported_with_what_it_resembles(tmp_path: Path) -> None:
     (sentence,) = told(tmp_path, "1,4,15,,,TIMEDOUT")
     assert "TIMED_OUT" in sentence.split("with spaces between")[1]
 
 
-def test_every_mistake_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+def test_every_mistake_of_a_file_is_reported_at_once(tmp_path: Path) -> None:
     sentences = told(tmp_path, "x,0,y,,,", "1,4", "1,4,15,,,", "", "1,3,15,,,")
     assert [each.split(":")[0] for each in sentences] == [*["line 2"] * 3, "line 3", "line 6"]
     assert sentences[-1] == "line 6: job_id: it repeats line 4; one row for each job is allowed"
 
 
-def test_another_header_is_told_and_nothing_else(tmp_path: Path) -> None:
+def test_another_header_is_reported_and_nothing_else(tmp_path: Path) -> None:
     assert told(tmp_path, "x", header="job_id,max_attempts") == [
         f"line 1: the header has to be {HEADER}"
     ]
 
 
-def test_an_open_quote_is_told_where_its_line_begins(tmp_path: Path) -> None:
+def test_an_open_quote_is_reported_where_its_line_begins(tmp_path: Path) -> None:
     (sentence,) = told(tmp_path, "1,4,15,,,", '2,4,15,,,"FAILED')
     assert sentence.startswith("line 3: it cannot be read as CSV")
 

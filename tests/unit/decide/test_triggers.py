@@ -140,7 +140,7 @@ def test_the_present_of_the_models_is_the_instant_of_the_tick() -> None:
     assert row == {"tick_number": TICK.number, "looked_at": NOON}
 
 
-def test_a_slot_that_only_opened_moves_the_trigger_and_is_no_news() -> None:
+def test_a_slot_that_only_opened_moves_the_trigger_and_is_no_new_data() -> None:
     recorded = asked(FakeServices(results=[said(matched=None)]))
     assert recorded.events == ()
     assert [(row.outcome, row.reason) for row in recorded.probes] == [(ProbeOutcome.MOVED, None)]
@@ -262,7 +262,7 @@ def test_what_a_slot_took_that_was_released_whole_is_no_leftover_of_a_killed_tic
     assert first.events[0].event_id != second.events[0].event_id
 
 
-def test_the_triggers_are_due_again_at_the_first_instant_after_the_look_that_one_of_them_notes() -> (
+def test_the_triggers_are_due_again_at_the_first_instant_that_one_notes_after_the_evaluation() -> (
     None
 ):
     hours = (2, 1, 0, -1)
@@ -280,7 +280,7 @@ def test_the_triggers_are_due_again_at_the_first_instant_after_the_look_that_one
     assert after(FakeServices()).triggers_due_at is None
 
 
-def test_a_trigger_that_has_just_told_when_to_ask_it_again_is_asked_then() -> None:
+def test_a_trigger_that_has_just_reported_when_to_evaluate_it_again_is_evaluated_then() -> None:
     place = '{"next_due_at":"2026-03-01T12:30:00Z"}'
     services = FakeServices(results=[said(position=place)])
     assert after(services).triggers_due_at == NOON + timedelta(minutes=30)
@@ -356,7 +356,7 @@ ELSEWHERE = replace(NEWS, table="sales.returns")
         ),
     ],
 )
-def test_the_triggers_are_asked_when_that_may_bring_anything(
+def test_the_triggers_are_evaluated_when_that_may_bring_anything(
     tmp_path: Path, state: Mapping[str, object], findings: Mapping[str, object], is_due: bool
 ) -> None:
     (tmp_path / "seeds").mkdir()

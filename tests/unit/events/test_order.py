@@ -34,7 +34,7 @@ def order_of(*rows: dict[str, object]) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_snapshots_of_one_tick_come_one_behind_the_other_whatever_their_ids_and_clocks_say(
+def test_snapshots_of_one_tick_come_one_behind_the_other_whatever_their_ids_and_clocks_show(
     seed: int,
 ) -> None:
     chance = random.Random(seed)
@@ -51,12 +51,12 @@ def test_snapshots_with_one_between_them_that_is_no_event_come_by_their_time() -
     assert order_of(told("3", "2", at=7), told("9", "8", at=5)) == ["9", "3"]
 
 
-def test_versions_come_by_their_number_whatever_the_clocks_of_their_writers_said() -> None:
+def test_versions_come_by_their_number_whatever_the_clocks_of_their_writers_showed() -> None:
     rows = [told("10", "9", kind="DELTA", at=5), told("9", "8", kind="DELTA", at=70)]
     assert order_of(*rows) == ["9", "10"]
 
 
-def test_what_an_earlier_tick_told_comes_first() -> None:
+def test_what_an_earlier_tick_reported_comes_first() -> None:
     assert order_of(told("5", tick=2, at=1), told("6", "5", tick=1, at=2)) == ["6", "5"]
 
 

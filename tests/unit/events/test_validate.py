@@ -95,7 +95,7 @@ def test_a_table_of_which_no_partition_is_known_may_have_any() -> None:
     assert _problems({**GOOD, "partition": ["1"]}, known={"sales.orders": None}) == []
 
 
-def test_what_a_producer_may_say_becomes_an_event() -> None:
+def test_what_a_producer_may_report_becomes_an_event() -> None:
     output = {
         **GOOD,
         "table_format": "delta",

@@ -179,7 +179,7 @@ def test_the_intent_is_written_with_its_events_and_token_before_the_call() -> No
     assert intent.event_ids == started.event_ids
 
 
-def test_an_answer_that_tells_nothing_leaves_the_intent_open() -> None:
+def test_an_answer_that_states_nothing_leaves_the_intent_open() -> None:
     jobs = _jobs()
     jobs.lose_answers()
     (row,), _ = _fired(jobs)
@@ -187,7 +187,7 @@ def test_an_answer_that_tells_nothing_leaves_the_intent_open() -> None:
     assert row.message == "the answer was lost"
 
 
-def test_a_run_can_tell_by_a_parameter_to_which_start_it_belongs() -> None:
+def test_a_run_shows_by_a_parameter_to_which_start_it_belongs() -> None:
     jobs = _jobs()
     (row,), _ = _fired(jobs)
     (report,) = jobs.list_runs(JOB)
@@ -205,7 +205,7 @@ def test_a_list_of_events_that_is_handed_over_as_a_file_comes_with_the_token_too
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_file_of_events_that_vanished_is_written_anew_while_its_run_goes_on(
+def test_a_file_of_events_that_vanished_is_written_again_while_its_run_goes_on(
     tmp_path: Path,
 ) -> None:
     (row,), store = _fired(_jobs(), payloads=tmp_path, events=200)
@@ -218,7 +218,7 @@ def test_a_file_of_events_that_vanished_is_written_anew_while_its_run_goes_on(
     assert file.read_text() == payload
 
 
-def test_a_file_of_events_is_not_written_anew_for_a_run_that_has_ended(tmp_path: Path) -> None:
+def test_a_file_of_events_is_not_written_again_for_a_run_that_has_ended(tmp_path: Path) -> None:
     (row,), store = _fired(_jobs(), payloads=tmp_path, events=200)
     [file] = tmp_path.iterdir()
     file.unlink()
@@ -240,7 +240,7 @@ def test_a_first_request_that_is_refused_proves_that_there_is_no_run() -> None:
     assert (row.run_status, row.message) == (RunStatus.REFUSED, f"Job {JOB} does not exist.")
 
 
-def test_a_state_directory_begun_anew_is_not_given_the_runs_of_the_old_one() -> None:
+def test_a_state_directory_begun_again_is_not_given_the_runs_of_the_old_one() -> None:
     jobs = _jobs()
     (old,), _ = _fired(jobs, origin="first folder")
     (new,), _ = _fired(jobs, origin="second folder")

@@ -82,7 +82,7 @@ def test_a_setting_sends_all_or_none_without_a_question(
     assert world.jobs.asked_settings == []
 
 
-def test_a_job_is_asked_once_until_its_settings_are_old() -> None:
+def test_a_job_is_queried_once_until_its_settings_are_old() -> None:
     world = World()
     for attempt in (1, 2, 3):
         world.fire(attempt=attempt)
@@ -92,7 +92,7 @@ def test_a_job_is_asked_once_until_its_settings_are_old() -> None:
     assert world.jobs.asked_settings == [JOB] * 3
 
 
-def test_a_resend_has_the_body_of_the_first_request_and_asks_nothing() -> None:
+def test_a_resend_has_the_body_of_the_first_request_and_queries_nothing() -> None:
     world = World(declares=("heartbeat_events",))
     world.jobs.lose_answers()
     row = world.fire()
@@ -140,7 +140,7 @@ def test_a_first_refusal_proves_that_there_is_no_run_also_after_a_wait() -> None
     assert refused.run_status is RunStatus.REFUSED
 
 
-def test_after_too_many_requests_no_other_job_is_asked_before_the_wait_is_over() -> None:
+def test_after_too_many_requests_no_other_job_is_queried_before_the_wait_is_over() -> None:
     world = World()
     world.jobs.settings_error = ThrottledError("too many requests", wait_seconds=60)
     firing = world.firing(TICK)
@@ -150,7 +150,7 @@ def test_after_too_many_requests_no_other_job_is_asked_before_the_wait_is_over()
         assert len(world.jobs.asked_settings) == count
 
 
-def test_a_refusal_of_parameters_has_the_way_out_and_the_job_is_asked_again() -> None:
+def test_a_refusal_of_parameters_has_the_way_out_and_the_job_is_queried_again() -> None:
     world = World()
     world.fire()
     world.jobs.add_job(JOB, declares=())

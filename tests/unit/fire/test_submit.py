@@ -126,7 +126,7 @@ class Curious(FakeJobs):
         raise ThrottledError("too many questions", wait_seconds=60)
 
 
-def test_after_too_many_questions_no_other_is_asked_before_its_time() -> None:
+def test_after_too_many_requests_no_other_is_sent_before_its_time() -> None:
     jobs = Curious()
     jobs.add_job(JOB)
     firing = replace(firing_of(jobs, at=TICK.at), pool=lambda: ThreadPoolExecutor(max_workers=1))

@@ -59,13 +59,13 @@ def test_each_instant_of_a_day_has_its_own_verdict(minute: int, verdict: Verdict
     assert answer_at(minute).verdict is verdict
 
 
-def test_a_waiting_job_is_told_in_the_words_of_the_decision() -> None:
+def test_a_waiting_job_is_shown_in_the_words_of_the_decision() -> None:
     answer = answer_at(15)
     assert answer.sentence.startswith("its hard dependency sales.orders has nothing new")
     assert answer.next_steps == ("the cure of waiting_for_required_event",)
 
 
-def test_a_held_job_is_told_with_the_words_of_the_jobs_api_and_how_to_retry() -> None:
+def test_a_held_job_is_shown_with_the_words_of_the_jobs_api_and_how_to_retry() -> None:
     answer = answer_at(35)
     assert answer.sentence == "its last run 71 ended FAILED: The command ended with 1."
     assert answer.since == minutes(29)
@@ -73,7 +73,7 @@ def test_a_held_job_is_told_with_the_words_of_the_jobs_api_and_how_to_retry() ->
     assert any(f"python -m harness release {JOB}" in each for each in answer.next_steps)
 
 
-def test_a_run_that_waits_in_a_queue_is_told_with_its_words_and_its_reason() -> None:
+def test_a_run_that_waits_in_a_queue_is_shown_with_its_words_and_its_reason() -> None:
     store = a_day()
     queued = {"run_id": 72, "state": "QUEUED", "message": "behind another run", "attempt": 2}
     queued |= {"intent_id": "second", "decided_tick": 5, "decided_at": minutes(40)}
@@ -83,7 +83,7 @@ def test_a_run_that_waits_in_a_queue_is_told_with_its_words_and_its_reason() -> 
     assert answer.sentence.startswith("run 72 waits (QUEUED): behind another run; it received")
 
 
-def test_events_that_were_given_up_are_taken_and_the_run_says_why() -> None:
+def test_events_that_were_given_up_are_taken_and_the_run_states_why() -> None:
     store = a_day()
     rows = store.tables[Ledger.RUNS]
     store.tables[Ledger.RUNS] = [row for row in rows if row["tick_number"] < 5]
@@ -106,7 +106,7 @@ def test_events_that_were_given_up_are_taken_and_the_run_says_why() -> None:
     assert output in " ".join(printed(history).split())
 
 
-def test_a_start_without_an_answer_says_that_it_happens_once() -> None:
+def test_a_start_without_an_answer_states_that_it_happens_once() -> None:
     assert "the same token again, so it starts once" in answer_at(45).next_steps[0]
 
 
@@ -116,7 +116,7 @@ def test_an_event_is_taken_by_the_run_that_was_handed_it() -> None:
     assert orders.consumed_by.run_id == 70
 
 
-def test_an_event_that_a_later_run_has_not_taken_is_news() -> None:
+def test_an_event_that_a_later_run_has_not_taken_is_new_data() -> None:
     store = a_day()
     store.append(Ledger.PROBES, [probe(4, minutes(25), ORDERS)])
     history = history_of(store, JOB, at=minutes(26), is_now=False)
@@ -144,11 +144,11 @@ def test_hard_dependencies_come_first() -> None:
     assert [each.is_required for each in at(15).dependencies] == [True, False]
 
 
-def test_an_upstream_that_was_never_looked_at_is_told_as_such() -> None:
+def test_an_upstream_that_was_never_probed_is_shown_as_such() -> None:
     assert "not probed yet" in printed(at(15))
 
 
-def test_an_upstream_that_cannot_be_read_says_since_when_and_why() -> None:
+def test_an_upstream_that_cannot_be_read_shows_since_when_and_why() -> None:
     store = a_day()
     broken = {"failing_since": minutes(12), "reason": "no such folder", "latest_event_tick": None}
     store.append(Ledger.PROBES, [probe(2, minutes(12), CUSTOMERS, **broken)])
@@ -215,7 +215,7 @@ def test_a_job_on_its_own_schedule_waits_for_itself_however_long_it_has_its_even
         (RunStatus.INTENDED, "consumed by a start without an answer"),
     ],
 )
-def test_what_has_no_run_of_the_jobs_api_is_told_by_who_has_it(
+def test_what_has_no_run_of_the_jobs_api_is_shown_with_what_holds_it(
     status: RunStatus, said: str
 ) -> None:
     store = a_day()
@@ -224,7 +224,7 @@ def test_what_has_no_run_of_the_jobs_api_is_told_by_who_has_it(
     assert said in printed(history_of(store, JOB, at=minutes(15), is_now=False))
 
 
-def test_a_job_that_never_ran_says_so() -> None:
+def test_a_job_that_never_ran_is_shown_as_such() -> None:
     store = a_day()
     store.tables[Ledger.RUNS] = []
     assert "never started" in printed(history_of(store, JOB, at=minutes(15), is_now=False))
@@ -239,7 +239,7 @@ def test_a_sentence_of_the_jobs_api_is_not_ended_twice() -> None:
     assert printed(at(30)).splitlines()[0].endswith(" The command ended with 1.")
 
 
-def test_an_event_is_told_with_its_version_and_rows() -> None:
+def test_an_event_is_shown_with_its_version_and_rows() -> None:
     assert "APPEND v40 1,204 rows" in printed(at(15))
 
 
@@ -250,7 +250,7 @@ def test_the_event_of_a_table_that_was_created_again_is_reported_as_such() -> No
     assert "APPEND (re-created) v0" in printed(history_of(store, JOB, at=minutes(15), is_now=False))
 
 
-def test_the_newest_of_several_events_of_one_tick_is_told() -> None:
+def test_the_newest_of_several_events_of_one_tick_is_shown() -> None:
     store = a_day()
     store.append(Ledger.EVENTS, [event(1, TEN + timedelta(seconds=1), ORDERS, "43")])
     assert "v43" in printed(history_of(store, JOB, at=minutes(15), is_now=False))
@@ -280,7 +280,7 @@ def a_failed_day(*blockers: tuple[str, str]) -> FakeStore:
 BACKS_OFF = ("backing_off", "its last run 72 ended FAILED: boom; attempt 3 of 4 starts by itself")
 
 
-def test_a_job_that_backs_off_says_when_its_next_attempt_starts_and_what_else_helps() -> None:
+def test_a_job_that_backs_off_shows_when_its_next_attempt_starts_and_what_else_helps() -> None:
     store = a_failed_day(BACKS_OFF)
     answer = answer_to(history_of(store, JOB, at=minutes(56), is_now=False))
     assert (answer.verdict, answer.sentence) == (Verdict.BACKING_OFF, BACKS_OFF[1])
@@ -292,7 +292,7 @@ def test_a_job_that_backs_off_says_when_its_next_attempt_starts_and_what_else_he
     ]
 
 
-def test_a_back_off_that_was_decided_for_an_earlier_attempt_is_not_told_of_this_one() -> None:
+def test_a_back_off_that_was_decided_for_an_earlier_attempt_is_not_shown_for_this_one() -> None:
     store = a_day()
     store.append(Ledger.DECISIONS, [decision(4, minutes(34), BACKS_OFF)])
     assert answer_to(history_of(store, JOB, at=minutes(35), is_now=False)).verdict is Verdict.HELD
@@ -306,7 +306,7 @@ def test_a_back_off_that_is_over_and_not_decided_on_yet_is_no_reason_any_more() 
     assert answer.verdict is Verdict.READY
 
 
-def test_a_mending_run_tells_the_events_of_the_failed_run_from_those_that_came_since() -> None:
+def test_a_recovery_run_separates_the_events_of_the_failed_run_from_those_that_came_since() -> None:
     history = history_of(a_failed_day(BACKS_OFF), JOB, at=minutes(56), is_now=False)
     assert as_json(history)["caught_up"] == {
         "run_id": "72",

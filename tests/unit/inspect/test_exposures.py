@@ -35,7 +35,7 @@ def test_the_link_leads_to_the_job_in_the_workspace() -> None:
         assert found["url"] == "https://example.com/jobs/7"
 
 
-def test_a_paused_job_says_so() -> None:
+def test_a_paused_job_is_shown_as_paused() -> None:
     (found,) = read(exposures([row(7, job_state="paused")], None))
     assert "PAUSED: it starts nothing" in found["description"]
 

@@ -92,7 +92,7 @@ def test_a_hundred_jobs_fit_a_screen() -> None:
     assert len(page(status_of(100))) <= 24
 
 
-def test_every_job_is_shown_when_asked_for() -> None:
+def test_every_job_is_shown_when_requested() -> None:
     assert sum("job_" in line for line in page(status_of(100), every_job=True)) == 100
 
 
@@ -210,7 +210,7 @@ def test_a_run_that_stays_in_a_queue_needs_attention_with_the_deadline() -> None
         assert part in " ".join(output.split())
 
 
-def test_a_run_in_words_that_nobody_knows_needs_attention_with_the_words() -> None:
+def test_a_run_in_words_that_are_unknown_needs_attention_with_the_words() -> None:
     words = {"life_cycle_state": "WARMING_UP", "state": "WARMING_UP", "message": "soon"}
     run_in_words = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, **words)
     output = section(page(status_of(3, [run_in_words])), "needs attention 1")
@@ -218,7 +218,7 @@ def test_a_run_in_words_that_nobody_knows_needs_attention_with_the_words() -> No
 
 
 @pytest.mark.parametrize("message", [NOT_KNOWN, NO_STATE])
-def test_a_run_of_which_the_api_says_nothing_needs_attention(message: str) -> None:
+def test_a_run_of_which_the_api_reports_nothing_needs_attention(message: str) -> None:
     silent = a_run(1, RunStatus.STARTED, run_id=70, started_at=NOW, message=message)
     output = section(page(status_of(3, [silent])), "needs attention 1")
     assert f"run 70: {message}" in " ".join(output.split())
@@ -227,7 +227,7 @@ def test_a_run_of_which_the_api_says_nothing_needs_attention(message: str) -> No
 GIVEN_UP = "released by ada: loaded by hand; it was FAILED: boom"
 
 
-def test_what_an_operator_gave_up_is_told_with_who_and_why_and_needs_nothing() -> None:
+def test_what_an_operator_gave_up_is_shown_with_who_and_why_and_needs_nothing() -> None:
     run_given_up = a_run(1, RunStatus.RELEASED, run_id=70, message=GIVEN_UP)
     lines = page(replace(status_of(3), discarded=[run_given_up]))
     assert GIVEN_UP in section(lines, "recently released 1")
@@ -257,7 +257,7 @@ def test_a_run_that_was_given_up_is_of_no_interest_once_the_job_has_run_since() 
     assert discarded_since(store, TEN, folded_through=1) == []
 
 
-def test_an_unreadable_upstream_is_told_once_for_all_its_jobs() -> None:
+def test_an_unreadable_upstream_is_shown_once_for_all_its_jobs() -> None:
     reason = "its hard dependency sales.x cannot be read: no such folder"
     broken = replace(NOTHING_NEW, reason=reason)
     lines = page(status_of(9, job_3=broken, job_5=broken, job_8=broken))
@@ -281,7 +281,7 @@ def unreadable() -> Status:
     return status_of(9, job_3=replace(NOTHING_NEW, reason=reason))
 
 
-def test_an_unreadable_upstream_is_told_with_its_next_try() -> None:
+def test_an_unreadable_upstream_is_shown_with_its_next_try() -> None:
     lines = page(replace(unreadable(), failing=[failing(240)]))
     assert "20:03:00Z  no such folder" in section(lines, "needs attention 1")
 
@@ -291,12 +291,12 @@ def test_an_unreadable_upstream_that_is_due_is_tried_by_the_next_tick() -> None:
     assert "next tick  no such folder" in section(lines, "needs attention 1")
 
 
-def test_an_unreadable_upstream_that_holds_no_job_up_is_told_by_its_name() -> None:
+def test_an_unreadable_upstream_that_holds_no_job_up_is_shown_by_its_name() -> None:
     lines = page(replace(status_of(9), failing=[failing(240)]))
     assert "unreadable  sales.x " in section(lines, "needs attention 1")
 
 
-def test_unreadable_upstreams_of_one_table_are_told_apart_by_their_queries() -> None:
+def test_unreadable_upstreams_of_one_table_are_distinguished_by_their_queries() -> None:
     plain = replace(failing(240, "gone"), source="delta_table", read_type="batch")
     query = "select * from sensor_new_data where amount > 100"
     filtered = replace(
@@ -329,7 +329,7 @@ def test_scripts_get_the_next_try_of_what_fails() -> None:
 @pytest.mark.parametrize(
     ("at", "told"), [(NOW - timedelta(minutes=1), "2026-03-01T19:59:00Z"), (None, None)]
 )
-def test_scripts_get_the_instant_through_which_all_is_told(
+def test_scripts_get_the_instant_through_which_all_is_reported(
     at: datetime | None, told: str | None
 ) -> None:
     assert as_json(replace(status_of(1), last_tick_at=at))["last_tick_at"] == told
@@ -341,12 +341,12 @@ def test_jobs_over_the_limit_of_starts_come_before_those_that_wait() -> None:
     assert "job_77" in waiting.splitlines()[1]
 
 
-def test_an_old_picture_says_that_it_is_old() -> None:
+def test_an_old_picture_states_that_it_is_old() -> None:
     lines = page(replace(status_of(3), last_tick_at=NOW - timedelta(hours=3)))
     assert "no tick for 3h: this is how things stood then" in lines
 
 
-def test_who_is_at_work_is_told() -> None:
+def test_the_process_that_is_at_work_is_shown() -> None:
     holder = LockHolder(pid=4242, command="run", since=NOW - timedelta(minutes=30))
     assert "`run` has been at work for 30m (pid 4242)" in page(replace(status_of(3), holder=holder))
 
@@ -420,7 +420,9 @@ def test_a_broken_status_file_is_as_good_as_none(tmp_path: Path, content: str) -
     assert last_decision(tmp_path / "status.json") is None
 
 
-def test_a_failed_job_that_starts_again_by_itself_says_when_before_it_says_how_it_failed() -> None:
+def test_a_failed_job_that_starts_again_by_itself_shows_when_before_it_shows_how_it_failed() -> (
+    None
+):
     failed = a_run(1, RunStatus.FAILED, message="boom " * 100, attempt=2)
     waits_for = "2026-03-01T20:05:00Z and no other run of it, or `retry 1`"
     backs_off = replace(
@@ -432,7 +434,7 @@ def test_a_failed_job_that_starts_again_by_itself_says_when_before_it_says_how_i
     )
 
 
-def test_a_back_off_that_was_told_of_an_earlier_attempt_is_not_told_of_this_one() -> None:
+def test_a_back_off_that_was_reported_for_an_earlier_attempt_is_not_shown_for_this_one() -> None:
     failed = a_run(1, RunStatus.FAILED, message="boom", attempt=2)
     earlier = failed.recorded_at - timedelta(minutes=30)
     backs_off = replace(NOTHING_NEW, blocker="backing_off", since=earlier)
@@ -450,5 +452,5 @@ def test_what_is_quarantined_is_shown_with_its_reason_to_people_and_scripts() ->
     assert (shown["name"], shown["reason"]) == ("1.json", "it is a link")
 
 
-def test_without_a_job_the_page_says_what_to_do_first() -> None:
+def test_without_a_job_the_page_states_what_to_do_first() -> None:
     assert " ".join(page(status_of(0))).startswith(f"0 jobs {WITHOUT_ROWS}")

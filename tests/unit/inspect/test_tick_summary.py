@@ -78,7 +78,7 @@ def test_a_tick_that_found_nothing_is_one_line() -> None:
     assert "probed 14 upstreams, nothing new" in headline(idle())
 
 
-def test_a_found_change_is_told_with_its_rows() -> None:
+def test_a_found_change_is_shown_with_its_rows() -> None:
     assert "sales.orders       1  1,204     -  APPEND" in printed(busy())
 
 
@@ -95,24 +95,24 @@ def found_twice(**differing: str) -> TickReport:
     return idle(findings=Findings(recorded=recorded), sensed=Sweep(upstreams=upstreams))
 
 
-def test_an_upstream_with_two_queries_is_told_by_what_they_ask() -> None:
+def test_an_upstream_with_two_queries_is_distinguished_by_what_they_select() -> None:
     page = printed(found_twice(preprocess_query=QUERY))
     assert "  sales.orders, no query " in page
     assert "  sales.orders, WHERE amount > 100 " in page
 
 
-def test_an_upstream_with_two_keys_is_told_by_them() -> None:
+def test_an_upstream_with_two_keys_is_distinguished_by_them() -> None:
     page = printed(found_twice(upstream_key="load_date"))
     assert "  sales.orders, no key " in page
     assert "  sales.orders, key load_date " in page
 
 
-def test_upstreams_of_one_name_that_nothing_is_known_of_are_told_by_their_ids() -> None:
+def test_upstreams_of_one_name_that_nothing_is_known_of_are_distinguished_by_their_ids() -> None:
     report = replace(found_twice(), sensed=Sweep())
     assert f"  {FILTERED} " in printed(report)
 
 
-def test_what_tells_two_queries_apart_is_not_cut_on_a_narrow_terminal(
+def test_what_distinguishes_two_queries_is_not_cut_on_a_narrow_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
@@ -129,13 +129,13 @@ def test_a_run_that_is_given_back_for_a_retry_has_not_ended_now() -> None:
     assert "RETRY_REQUESTED" not in page
 
 
-def test_a_run_that_is_given_back_is_news_and_settled_for_scripts() -> None:
+def test_a_run_that_is_requeued_is_noteworthy_and_settled_for_scripts() -> None:
     report = with_settled(started(RunStatus.RETRY_REQUESTED, reported_by="operator", run_id=70))
     assert is_noteworthy(report)
     assert as_json(report, 0)["settled"] == 1
 
 
-def test_a_run_that_is_given_up_is_told_with_its_reason_and_has_not_ended_now() -> None:
+def test_a_run_that_is_given_up_is_shown_with_its_reason_and_has_not_ended_now() -> None:
     output = "released by ada: loaded by hand; it was FAILED"
     report = with_settled(started(RunStatus.RELEASED, reported_by="operator", message=output))
     page = printed(report)
@@ -271,13 +271,13 @@ def test_a_headline_is_wrapped_between_words() -> None:
         assert "one word after another one word" in words
 
 
-def test_a_started_job_is_told_with_its_run() -> None:
+def test_a_started_job_is_shown_with_its_run() -> None:
     row = started(RunStatus.STARTED, run_id=2**60)
     assert f"…{str(2**60)[-6:]}" in printed(busy(row))
     assert busy(row).is_clean
 
 
-def test_a_refused_start_is_a_failure_and_says_why() -> None:
+def test_a_refused_start_is_a_failure_and_states_why() -> None:
     report = busy(started(RunStatus.REFUSED, message="no such job"))
     assert not report.is_clean
     assert "refused: no such job" in printed(report)
@@ -288,7 +288,9 @@ def test_a_start_that_is_refused_when_it_is_sent_again_is_a_failure() -> None:
     assert not report.is_clean
 
 
-def test_a_start_of_which_nobody_can_say_whether_it_runs_is_a_failure_and_says_what_to_do() -> None:
+def test_a_start_of_which_nothing_shows_whether_it_runs_is_a_failure_and_states_what_to_do() -> (
+    None
+):
     row = started(RunStatus.PARKED, reported_by="poll", message="no answer; `retry 5` starts it")
     report = with_settled(row)
     assert not report.is_clean
@@ -296,7 +298,7 @@ def test_a_start_of_which_nobody_can_say_whether_it_runs_is_a_failure_and_says_w
     assert "`retry 5` starts it" in printed(report)
 
 
-def test_a_start_that_was_refused_when_sent_again_is_not_said_to_be_sent_once_more() -> None:
+def test_a_start_that_was_refused_when_sent_again_is_not_reported_to_be_sent_once_more() -> None:
     row = started(RunStatus.INTENDED, reported_by="answer", message="no such job")
     page = printed(with_settled(replace(row, termination_code="INVALID_PARAMETER_VALUE")))
     assert "refused when sent again" in page
@@ -318,13 +320,13 @@ def test_a_job_that_failed_is_no_failure_of_the_tick() -> None:
     assert as_json(report, 0)["settled"] == 1
 
 
-def test_a_run_that_could_not_be_asked_about_is_a_failure() -> None:
+def test_a_run_that_could_not_be_queried_is_a_failure() -> None:
     report = with_settled(job_5="the Jobs API does not answer")
     assert not report.is_clean
     assert "the Jobs API does not answer" in printed(report)
 
 
-def test_a_look_that_failed_is_a_failure_and_news() -> None:
+def test_a_probe_that_failed_is_a_failure_and_noteworthy() -> None:
     result = ProbeResult(upstream_id=ORDERS, failure="no such folder")
     report = idle(sensed=Sweep(results=(result,)))
     assert not report.is_clean
@@ -334,7 +336,7 @@ def test_a_look_that_failed_is_a_failure_and_news() -> None:
     ]
 
 
-def test_a_trouble_is_news_once_and_again_when_it_changes() -> None:
+def test_a_trouble_is_noteworthy_once_and_again_when_it_changes() -> None:
     result = ProbeResult(upstream_id=ORDERS, failure="no such folder")
     report = idle(sensed=Sweep(results=(result,)))
     assert not is_noteworthy(report, frozenset({"no such folder"}))
@@ -355,13 +357,13 @@ def with_waiting(*blockers: Blocker) -> TickReport:
     return replace(busy(), publication=publication)
 
 
-def test_a_waiting_job_says_why_and_for_how_long() -> None:
+def test_a_waiting_job_states_why_and_for_how_long() -> None:
     assert "daily  1h 30m  its hard dependency sales.x has nothing new" in printed(
         with_waiting(WAITING)
     )
 
 
-def test_why_a_job_waits_says_the_name_of_its_upstream_once() -> None:
+def test_why_a_job_waits_states_the_name_of_its_upstream_once() -> None:
     unreadable = replace(
         WAITING,
         reason="its hard dependency sales.x cannot be read:"
@@ -439,7 +441,7 @@ def test_a_tick_that_puts_off_what_fails_is_not_clean() -> None:
     assert not deferred().is_clean
 
 
-def test_a_failure_that_is_put_off_and_tried_again_is_told_once() -> None:
+def test_a_failure_that_is_put_off_and_tried_again_is_reported_once() -> None:
     reason = deferred().sensed.deferred[0].reason
     result = ProbeResult(upstream_id="kafka:shop: orders:ab5c14a4", failure=reason)
     failed = idle(sensed=Sweep(results=(result,)))

@@ -53,7 +53,7 @@ def printed(report: TickReport) -> str:
     return " ".join(stream.getvalue().split())
 
 
-def test_a_tick_tells_which_slots_it_released_and_how_many_events() -> None:
+def test_a_tick_reports_which_slots_it_released_and_how_many_events() -> None:
     slot = "2026-03-01T09:00:00Z"
     report = asked(released(slot, "a"), released(slot, "b"))
     assert is_noteworthy(report)
@@ -64,12 +64,12 @@ def test_a_tick_tells_which_slots_it_released_and_how_many_events() -> None:
     ]
 
 
-def test_a_tick_tells_why_a_slot_is_gone() -> None:
+def test_a_tick_reports_why_a_slot_is_gone() -> None:
     report = asked(outcome=ProbeOutcome.GAP, reason="the slot of 09:00 expired")
     assert "daily - 0 the slot of 09:00 expired" in printed(report)
 
 
-def test_a_trigger_that_moved_in_silence_is_not_told() -> None:
+def test_a_trigger_that_moved_in_silence_is_not_reported() -> None:
     report = asked(outcome=ProbeOutcome.MOVED)
     assert not is_noteworthy(report)
     assert printed(report).endswith("probed 1 upstream, nothing new (0.2s)")
@@ -110,7 +110,7 @@ def test_a_job_that_only_a_trigger_starts_is_explained_by_its_trigger() -> None:
     ]
 
 
-def test_what_a_trigger_released_is_told_with_the_run_that_took_it() -> None:
+def test_what_a_trigger_released_is_shown_with_the_run_that_took_it() -> None:
     store = job_of_a_trigger(latest_event_tick=1, latest_event_at=TEN, position="{}")
     store.append(Ledger.EVENTS, [replace(event(1, TEN, DAILY, "41"), table="sales.orders")])
     assert "new: not consumed yet" in explained(store)[1]

@@ -73,7 +73,7 @@ def test_events_lead_a_model_through_the_same_range_as_a_python_job(
     assert ends(chained(events)) == (chain.since, chain.until)
 
 
-def test_a_break_is_said() -> None:
+def test_a_break_is_reported() -> None:
     assert chained([step(0, 1), step(3, 4)])["why"] == "no event covers version 2"
     assert "why" not in chained([step(0, 1), step(1, 4)])
 
@@ -188,7 +188,7 @@ def range_of(macros: Macros) -> dict[str, object]:
     return dict(macros.call._range_of_changes("sales.orders", TABLE, None))
 
 
-def test_a_run_that_was_handed_nothing_is_told_what_to_do() -> None:
+def test_a_run_that_was_handed_nothing_fails_and_states_what_to_do() -> None:
     with pytest.raises(CompilationError, match="set the variable heartbeat_events") as refused:
         range_of(incremental(exists=True))
     assert "--full-refresh" in str(refused.value)
@@ -198,7 +198,7 @@ def test_a_model_that_is_not_there_yet_is_built_of_all_rows() -> None:
     assert ends(range_of(incremental(exists=False))) == (None, None)
 
 
-def test_a_model_that_is_built_anew_takes_all_rows_up_to_the_last_event() -> None:
+def test_a_model_that_is_built_from_the_start_takes_all_rows_up_to_the_last_event() -> None:
     payload = {"heartbeat_events": [step(3, 4).to_json()]}
     assert ends(range_of(incremental(exists=False, variables=payload))) == (None, "4")
     assert ends(range_of(incremental(exists=True, variables=payload))) == ("3", "4")

@@ -46,16 +46,16 @@ def test_a_standstill_of_any_length_is_made_up_for() -> None:
     assert found(there, {"10": "1/a"})["chosen"] == [str(day) for day in range(11, 90)]
 
 
-def test_the_look_back_ends_so_many_days_before_the_newest_that_was_taken() -> None:
+def test_the_lookback_ends_so_many_days_before_the_newest_that_was_taken() -> None:
     reported = found([partition(80), partition(83), partition(84), partition(90)], {"90": "1/a"})
     assert (reported["too_old"], reported["chosen"]) == (["80"], ["83", "84"])
 
 
-def test_without_a_look_back_every_age_is_taken() -> None:
+def test_without_a_lookback_every_age_is_taken() -> None:
     assert found([partition(1), partition(90)], {"90": "1/a"}, None)["chosen"] == ["1"]
 
 
-def test_a_partition_from_the_future_is_told_and_holds_nothing_back() -> None:
+def test_a_partition_from_the_future_is_reported_and_holds_nothing_back() -> None:
     reported = found([partition(98), partition(99), partition(5000)], {"98": "1/a"})
     assert (reported["chosen"], reported["ahead"]) == (["99", "5000"], ["5000"])
     assert found([partition(98), partition(99), partition(5000)], {"98": "", "5000": "1/a"})[
@@ -125,7 +125,7 @@ def test_partitions_are_named_by_literals_and_none_is_no_partition() -> None:
     assert call({"name": "p", "type": "string"}, [{"value": "it's"}]) == "(`p` in ('it\\'s'))"
 
 
-def test_what_a_query_has_read_is_what_is_recorded_even_if_it_looks_like_the_end_of_a_comment() -> (
+def test_what_a_query_has_read_is_what_is_recorded_even_if_it_resembles_the_end_of_a_comment() -> (
     None
 ):
     queries = list[str]()

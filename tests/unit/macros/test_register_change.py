@@ -41,7 +41,7 @@ def test_an_ephemeral_model_is_refused_while_dbt_parses_for_its_hooks_never_run(
         macros.call.register_change()
 
 
-def test_while_dbt_parses_nothing_is_registered_and_nothing_is_asked() -> None:
+def test_while_dbt_parses_nothing_is_registered_and_nothing_is_queried() -> None:
     parsed = SimpleNamespace(build_config_dict=lambda: SimpleNamespace(materialized="view"))
     macros = of_model("view", execute=False, config=SimpleNamespace(context_config=parsed))
     assert macros.call.register_change().strip() == ""
@@ -98,7 +98,7 @@ def test_what_a_hook_finds_takes_no_tag_of_the_model_away() -> None:
     assert tags == {"quality": "checked", "operation": "WRITE", "dbt_model": "model.shop.orders"}
 
 
-def test_more_partitions_than_fit_into_a_tag_are_cut_and_said_to_be() -> None:
+def test_more_partitions_than_fit_into_a_tag_are_cut_and_marked_as_cut() -> None:
     many = [[f'"{number:05}"', "7"] for number in range(1001)]
     tags = event({"partitions": many})["tags"]
     assert isinstance(tags, dict)
@@ -130,12 +130,14 @@ def test_an_event_without_a_snapshot_has_a_name_so_that_it_is_taken_in_once() ->
     ],
     ids=["variable", "environment", "own project", "workspace", "own there", "variable there"],
 )
-def test_the_inbox_is_where_the_run_is_told(macros: Macros, folder: str) -> None:
+def test_the_inbox_is_where_the_configuration_of_the_run_places_it(
+    macros: Macros, folder: str
+) -> None:
     assert macros.call._inbox() == folder
 
 
 @pytest.mark.parametrize("kind", ["spark", "databricks"])
-def test_a_run_that_is_not_told_where_the_inbox_is_ends_with_a_sentence(kind: str) -> None:
+def test_a_run_for_which_no_inbox_is_configured_ends_with_a_sentence(kind: str) -> None:
     home = {"HEARTBEAT_HOME": "/driver"} if kind == "databricks" else {}
     with pytest.raises(CompilationError, match="set the variable heartbeat_inbox to the"):
         Macros(target=SimpleNamespace(type=kind), environment=home).call._inbox()

@@ -121,7 +121,7 @@ def test_what_is_published_between_idle_ticks_is_evaluated_at_the_next_one(world
     assert context.evaluations == 2
 
 
-def test_an_upstream_that_goes_on_failing_is_no_news_to_a_resident_process(world: World) -> None:
+def test_an_upstream_that_goes_on_failing_is_no_change_to_a_resident_process(world: World) -> None:
     context = Counting(world)
     watch, world.probe_pool.reason = world.watch(context), "the table is gone"
     for _ in range(10):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TARGET = Path("/srv/home/target")
 
 
-def test_a_damaged_target_folder_is_told_with_the_way_out() -> None:
+def test_a_damaged_target_folder_is_reported_with_the_way_out() -> None:
     error = IsADirectoryError(21, "Is a directory", f"{TARGET}/partial_parse.msgpack")
     assert str(unparsed(error, TARGET)) == (
         f"dbt parse: [Errno 21] Is a directory: '{TARGET}/partial_parse.msgpack'; "
@@ -31,11 +31,11 @@ def test_a_damaged_target_folder_is_told_with_the_way_out() -> None:
     )
 
 
-def test_a_mistake_in_the_project_is_told_as_dbt_tells_it() -> None:
+def test_a_mistake_in_the_project_is_reported_as_dbt_reports_it() -> None:
     assert str(unparsed(ValueError("no such ref"), TARGET)) == "dbt parse: no such ref"
 
 
-def test_an_engine_that_ends_under_dbt_is_told_in_a_sentence() -> None:
+def test_an_engine_that_ends_under_dbt_is_reported_in_a_sentence() -> None:
     error = RuntimeError(
         "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n>"
     )
@@ -92,7 +92,7 @@ def _result(
     return cast("dbtRunnerResult", ended)
 
 
-def test_while_views_are_made_a_mark_says_so_and_one_who_only_fills_tables_leaves_none(
+def test_while_views_are_made_a_mark_shows_it_and_a_build_that_only_fills_tables_leaves_none(
     tmp_path: Path,
 ) -> None:
     dbt = _FakeRuns(tmp_path, _ended("success", "view"))
@@ -171,7 +171,7 @@ def test_a_session_that_does_not_start_leaves_no_mark(tmp_path: Path) -> None:
     assert not dbt.mark.exists()
 
 
-def test_views_that_a_killed_process_has_left_unfinished_are_made_anew(tmp_path: Path) -> None:
+def test_views_that_a_killed_process_has_left_unfinished_are_made_again(tmp_path: Path) -> None:
     world = SmallWorld(tmp_path)
     home = world.home.folder
     installed = {"state_version": 1, "models": models_checksum(tmp_path)}

@@ -154,7 +154,7 @@ def test_setting_up_twice_logs_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full device")
-def test_a_full_disk_loses_the_line_and_says_nothing(
+def test_a_full_disk_loses_the_line_and_prints_nothing(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "logs").mkdir()
@@ -164,7 +164,7 @@ def test_a_full_disk_loses_the_line_and_says_nothing(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_log_that_cannot_be_opened_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_opened_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file, not a folder")
     with pytest.raises(StateError, match=r"heartbeat\.log cannot be written \(file exists\)"):
         set_up_logging(tmp_path, is_writer=True)

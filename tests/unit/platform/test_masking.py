@@ -140,7 +140,7 @@ def test_each_line_of_a_long_secret_is_hidden() -> None:
         "dapi0123456789abcdef0123456789abcdef-2",
     ],
 )
-def test_what_looks_like_a_login_is_hidden_though_nobody_named_it(login: str) -> None:
+def test_what_resembles_a_login_is_hidden_though_no_caller_named_it(login: str) -> None:
     output = hide(f"sent {login}, refused")
     assert output.endswith(f"{MASK}, refused")
     assert login.rsplit(maxsplit=1)[-1] not in output
@@ -161,7 +161,7 @@ def test_ordinary_words_are_no_login(text: str) -> None:
         "X_API_KEY",
     ],
 )
-def test_variables_that_say_they_hold_a_secret_are_hidden_from_the_start(name: str) -> None:
+def test_variables_whose_names_indicate_a_secret_are_hidden_from_the_start(name: str) -> None:
     mask_environment({name: "hunter2-hunter2"})
     assert masked("it is hunter2-hunter2") == f"it is {MASK}"
 
@@ -180,7 +180,7 @@ def test_other_variables_stay_readable(name: str, value: str) -> None:
     assert masked(f"it is {value}") == f"it is {value}"
 
 
-def test_the_parts_of_an_address_that_look_like_secrets_are_hidden(
+def test_the_parts_of_an_address_that_resemble_secrets_are_hidden(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(masking, "_MASKER", masking.Masker())

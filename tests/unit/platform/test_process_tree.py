@@ -40,7 +40,7 @@ def test_a_process_that_has_got_the_number_of_another_is_not_that_one(
     assert not is_alive(child.pid, born(os.getpid()))
 
 
-def test_a_process_that_has_ended_is_not_alive_even_before_anybody_has_asked_how(
+def test_a_process_that_has_ended_is_not_alive_even_before_its_exit_status_is_read(
     child: subprocess.Popen[str],
 ) -> None:
     birth = born(child.pid)

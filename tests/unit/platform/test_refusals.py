@@ -40,17 +40,17 @@ from harness.platform.sql.refusals import refused
         ),
     ],
 )
-def test_a_refusal_says_what_is_wrong_and_what_to_do(message: str, sentence: str) -> None:
+def test_a_refusal_states_what_is_wrong_and_what_to_do(message: str, sentence: str) -> None:
     assert str(refused(message)) == sentence
 
 
-def test_a_table_that_is_not_there_is_told_from_one_that_may_not_be_read() -> None:
+def test_a_table_that_is_not_there_is_distinguished_from_one_that_may_not_be_read() -> None:
     assert refused("[TABLE_OR_VIEW_NOT_FOUND] no such table").is_not_there
     assert not refused("[INSUFFICIENT_PERMISSIONS] no").is_not_there
     assert not refused("[NO_SUCH_CATALOG_EXCEPTION] Catalog 'x' was not found").is_not_there
 
 
-def test_a_message_that_repeats_a_statement_of_a_megabyte_is_read_as_far_as_it_says_something() -> (
+def test_a_message_that_repeats_a_statement_of_a_megabyte_is_read_as_far_as_it_means_something() -> (
     None
 ):
     error = refused("[PARSE_SYNTAX_ERROR] Syntax error at 'x'.\n== SQL ==\n" + "A" * 2**20)

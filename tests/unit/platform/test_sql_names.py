@@ -51,7 +51,7 @@ def can_be_rendered(key: str) -> bool:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_key_that_passes_the_check_passes_the_look_and_no_other_does(key: str) -> None:
+def test_a_key_that_passes_the_check_passes_the_probe_and_no_other_does(key: str) -> None:
     assert can_be_rendered(key) == (upstream_key_problem(key) is None)
 
 

@@ -90,7 +90,7 @@ class Failing:
 
 
 @pytest.mark.parametrize("upstream_id", ["raises", "says"])
-def test_the_words_of_a_failed_look_can_be_kept_whatever_they_are(upstream_id: str) -> None:
+def test_the_words_of_a_failed_probe_can_be_kept_whatever_they_are(upstream_id: str) -> None:
     upstream = Upstream(upstream_id=upstream_id, source="any", sensor_id="x", read_type="batch")
     [result] = ProbePool({"any": Failing()}).probe_all([upstream], at=AT)  # type: ignore[dict-item]
     assert result.failure is not None

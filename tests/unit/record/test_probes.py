@@ -49,7 +49,7 @@ def _recorded(
     return list(result.events), list(result.probes), store
 
 
-def test_an_idle_look_leaves_no_row() -> None:
+def test_an_idle_probe_leaves_no_row() -> None:
     events, probes, store = _recorded(_result())
     assert (events, probes, store.commits) == ([], [], [])
 
@@ -63,14 +63,14 @@ def test_events_are_recorded_before_what_the_upstream_has_become() -> None:
     assert [each.event_count for each in probes[0].recent_events] == [2]
 
 
-def test_a_position_that_moves_without_an_event_is_kept_and_is_no_news() -> None:
+def test_a_cursor_that_moves_without_an_event_is_kept_and_is_nothing_new() -> None:
     events, probes, _ = _recorded(_result(position="at 4"))
     assert events == []
     assert (probes[0].outcome, probes[0].position) == (ProbeOutcome.MOVED, "at 4")
     assert probes[0].latest_event_tick == 5
 
 
-def test_a_failed_look_is_recorded_once_with_its_reason_and_leaves_the_position() -> None:
+def test_a_failed_probe_is_recorded_once_with_its_reason_and_leaves_the_cursor() -> None:
     _, probes, _ = _recorded(_result(failure="it is gone"))
     assert (probes[0].outcome, probes[0].reason) == (ProbeOutcome.FAILED, "it is gone")
     assert (probes[0].position, probes[0].failing_since) == ("at 3", TICK.at)
@@ -79,13 +79,13 @@ def test_a_failed_look_is_recorded_once_with_its_reason_and_leaves_the_position(
     assert _recorded(_result(failure="it is gone"), failing)[1] == []
 
 
-def test_a_look_that_recovers_is_recorded_even_if_nothing_is_new() -> None:
+def test_a_probe_that_recovers_is_recorded_even_if_nothing_is_new() -> None:
     failing = replace(FLIGHTS, failing_since=TICK.at, reason="it is gone")
     _, probes, _ = _recorded(_result(), failing)
     assert (probes[0].outcome, probes[0].failing_since) == (ProbeOutcome.RECOVERED, None)
 
 
-def test_an_event_that_a_killed_tick_left_is_news_but_no_second_row() -> None:
+def test_an_event_that_a_killed_tick_left_is_new_data_but_no_second_row() -> None:
     event_id = _change("4").id_at(FLIGHTS.upstream_id)
     events, probes, _ = _recorded(
         _result(position="at 4", events=(_change("4"),)), known=frozenset({event_id})
@@ -94,7 +94,7 @@ def test_an_event_that_a_killed_tick_left_is_news_but_no_second_row() -> None:
     assert (probes[0].outcome, probes[0].latest_event_tick) == (ProbeOutcome.FOUND, 7)
 
 
-def test_the_events_of_a_killed_tick_are_those_after_the_last_that_their_upstream_knows() -> None:
+def test_the_events_of_a_killed_tick_are_those_after_the_last_that_their_upstream_records() -> None:
     flights = {"upstream_id": FLIGHTS.upstream_id, "snapshot_id": "4"}
     left = [
         {"event_id": "known", "tick_number": 5} | flights,
@@ -117,7 +117,7 @@ def test_since_when_a_job_has_had_something_to_take_is_known_however_long_it_wai
     assert [each.tick_number for each in upstream.recent_events] == [1, 3, 499, 500]
 
 
-def test_the_first_tick_after_every_boundary_is_kept_whoever_takes_what_and_when() -> None:
+def test_the_first_tick_after_every_boundary_is_kept_whichever_job_takes_what_and_when() -> None:
     chance = random.Random(11)
     for _ in range(50):
         upstream = replace(FLIGHTS, latest_event_tick=None, latest_event_at=None)
@@ -152,7 +152,7 @@ def _range(upstream: Upstream, after: int, through: int) -> Consumed:
     return Consumed(upstream_id=upstream.upstream_id, from_tick=after, through_tick=through)
 
 
-def test_what_was_registered_is_no_event_of_a_look_that_is_to_be_found_again() -> None:
+def test_what_was_registered_is_no_event_of_a_probe_that_is_to_be_found_again() -> None:
     event = {
         "event_id": "e",
         "tick_number": 6,

@@ -176,7 +176,9 @@ def test_a_change_that_its_producer_has_named_is_one_event(world: World) -> None
     assert len(world.rows()) == 1
 
 
-def test_changes_that_nobody_has_named_are_as_many_events_as_were_told(world: World) -> None:
+def test_changes_that_no_producer_has_named_are_as_many_events_as_were_registered(
+    world: World,
+) -> None:
     world.send(_orders(None), _orders(None))
     world.send(_orders(None))
     world.tick()
@@ -207,7 +209,7 @@ def test_what_is_registered_and_seen_of_one_snapshot_is_one_event(world: World, 
 
 @pytest.mark.parametrize("said", [Operation.UPDATE, Operation.DELETE])
 @pytest.mark.parametrize("is_first", [True, False])
-def test_of_the_operation_the_sensor_knows_more(
+def test_the_operation_is_the_one_that_the_sensor_reports(
     world: World, said: Operation, is_first: bool
 ) -> None:
     world.tick("1", *([] if is_first else ["3"]))
@@ -233,7 +235,7 @@ def test_what_is_seen_later_keeps_the_instant_of_its_registration(world: World) 
     )
 
 
-def test_a_source_whose_clock_is_ahead_tells_of_the_same_snapshot(world: World) -> None:
+def test_a_source_whose_clock_is_ahead_reports_the_same_snapshot(world: World) -> None:
     world.send(_orders(snapshot_ts=None))
     world.tick()
     world.tick("3", made_at=MADE_AT + 30 * 86_400_000)
@@ -307,7 +309,7 @@ def test_an_event_of_many_snapshots_is_not_the_last_ones_alone(world: World) -> 
     assert len(world.public()) == 2
 
 
-def test_a_version_of_a_table_that_was_made_anew_is_another_change(world: World) -> None:
+def test_a_version_of_a_table_that_was_made_again_is_another_change(world: World) -> None:
     world.send(_orders(tags={"table_id": "old"}))
     world.tick()
     world.tick("3", tags={"table_id": "new"})

@@ -185,7 +185,7 @@ REBUILT = {
 
 
 @pytest.mark.parametrize("key", REBUILT)
-def test_late_rows_find_their_place_in_a_history_that_wants_them(key: int) -> None:
+def test_late_rows_find_their_place_in_a_history_that_is_configured_to_take_them(key: int) -> None:
     assert history(after(7, LATE), key) == REBUILT[key]
 
 
@@ -193,7 +193,7 @@ def test_late_rows_change_a_history_and_nothing_else() -> None:
     assert replace(after(7, LATE), history=()) == replace(after(7), history=())
 
 
-def test_an_older_row_that_says_the_same_moves_a_history_only_beside_a_late_one() -> None:
+def test_an_older_row_with_the_same_values_moves_a_history_only_beside_a_late_one() -> None:
     older = received([row(1, "A", 10)], [row(1, "A", 5)], [row(1, "Z", 3)])
 
     assert history(fold_key(older[:2], LATE), 1) == ["A[10,∞)b1"]
@@ -248,7 +248,7 @@ def test_of_rows_of_one_instant_in_a_batch_a_delete_is_the_last() -> None:
 
 
 @pytest.mark.parametrize("bad", [row(None, "A", 10), row(1, "A", None)])
-def test_a_null_in_a_key_or_a_date_fails_unless_it_is_told_what_else_to_do(bad: KeyRow) -> None:
+def test_a_null_in_a_key_or_a_date_fails_unless_something_else_is_configured(bad: KeyRow) -> None:
     with pytest.raises(ValueError, match="NULL in the key or the date"):
         fold_key(received([bad]), KeyOptions())
     assert codes(fold_key(received([bad]), TOUCH)) == "R"

@@ -209,7 +209,7 @@ def test_the_hub_is_the_current_slice_of_the_history(batches: Batches, options: 
 
 @unhurried
 @given(pasts)
-def test_a_rebuilt_history_tells_the_last_word_up_to_each_instant(batches: Batches) -> None:
+def test_a_rebuilt_history_shows_the_last_word_up_to_each_instant(batches: Batches) -> None:
     state = fold_key(batches, LATE)
     late = {filed.row.key for filed in state.archive if filed.code is Code.OLD}
     output = words(batches, LATE)
@@ -252,7 +252,7 @@ def test_unloading_batches_changes_nothing_of_keys_that_they_did_not_meet(
 
 @unhurried
 @given(pasts, options_of_any_kind, st.sets(st.integers(1, 6), min_size=1))
-def test_folding_the_keys_of_unloaded_batches_anew_equals_never_having_loaded_them(
+def test_folding_the_keys_of_unloaded_batches_again_equals_never_having_loaded_them(
     batches: Batches, options: KeyOptions, unloaded: set[int]
 ) -> None:
     loaded = fold_key(batches, options)

@@ -116,7 +116,7 @@ def test_each_batch_of_a_sequence_replaces_what_lies_in_its_range(
     assert " ".join(str(each) for each in whole_numbers(state.effective_ranges)) == owned
 
 
-def test_a_sequence_that_starts_anew_is_refused_and_a_backfill_is_not() -> None:
+def test_a_sequence_that_starts_again_is_refused_and_a_backfill_is_not() -> None:
     limits = Limits(max_rewind=5)
 
     assert not is_refused([], S1, limits)
@@ -130,7 +130,7 @@ def test_a_batch_that_spans_too_much_is_refused() -> None:
     assert not is_refused([S1], B4, Limits(max_range=0, max_rewind=0))
 
 
-def test_a_hole_that_no_batch_covers_belongs_to_nobody() -> None:
+def test_a_hole_that_no_batch_covers_belongs_to_none() -> None:
     assert ranges(fold_range([batch(1, 1, 2), batch(2, 5), batch(3, 2, 3)])) == (
         "b1[1,2) b3[2,3] b2[5,5]"
     )

@@ -37,7 +37,7 @@ def test_every_code_is_frequent(code: Code) -> None:
     assert output.count(code) > len(output) // 100
 
 
-def test_histories_written_as_rows_of_one_table_can_be_told_apart_and_put_in_order() -> None:
+def test_histories_written_as_rows_of_one_table_can_be_distinguished_and_put_in_order() -> None:
     batches = key_histories(Random(3), 20, 5)
     rows = list(flat_key_rows(batches))
 

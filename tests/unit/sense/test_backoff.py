@@ -52,11 +52,11 @@ def test_no_wait_is_longer_than_the_configured_maximum() -> None:
     assert looked_at(range(0, 600, 30), most_seconds=120) == [0, 30, 60, 120, 240, 360, 480]
 
 
-def test_a_maximum_of_nothing_looks_at_every_tick() -> None:
+def test_a_maximum_of_nothing_probes_at_every_tick() -> None:
     assert looked_at(range(0, 300, 30), most_seconds=0) == list(range(0, 300, 30))
 
 
-def test_a_tick_that_comes_a_little_early_looks_all_the_same() -> None:
+def test_a_tick_that_comes_a_little_early_probes_all_the_same() -> None:
     assert looked_at([0, 30, 60, 119, 239]) == [0, 30, 60, 119, 239]
 
 
@@ -69,7 +69,7 @@ def test_a_success_forgets_every_failure_before_it() -> None:
     assert back_off == BackOff()
 
 
-def test_failures_count_anew_after_a_success() -> None:
+def test_failures_count_from_the_start_after_a_success() -> None:
     back_off = after_failures(5).after([ProbeResult(upstream_id="orders")], at(900), HOUR)
     back_off = back_off.after([failed()], at(930), HOUR).after([failed()], at(960), HOUR)
     assert not back_off.deferred(["orders"], at(990))
@@ -79,7 +79,7 @@ def test_what_one_upstream_does_puts_off_no_other() -> None:
     assert not after_failures(5).deferred(["customers"], at(121))
 
 
-def test_a_look_that_was_put_off_changes_nothing() -> None:
+def test_a_probe_that_was_put_off_changes_nothing() -> None:
     back_off = after_failures(5)
     assert back_off.after([], at(121), HOUR) == back_off
 
@@ -88,7 +88,7 @@ def test_a_clock_that_went_back_puts_nothing_off() -> None:
     assert not after_failures(5).deferred(["orders"], at(-10_000))
 
 
-def test_the_next_look_is_known_with_its_instant_and_the_newest_reason() -> None:
+def test_the_next_probe_is_known_with_its_instant_and_the_newest_reason() -> None:
     back_off = after_failures(2).after([failed("it says no.")], at(60), HOUR)
     [failing] = back_off.deferred(["orders"], at(90)).values()
     assert (failing.next_probe(at(90)), failing.reason) == (at(120), "it says no.")
@@ -115,7 +115,7 @@ def test_a_clock_that_leapt_ahead_and_went_back_does_not_make_the_waits_longer()
     assert back_off.failing["orders"].wait_seconds <= HOUR
 
 
-def test_what_is_tried_anew_is_looked_at_by_the_next_three_ticks() -> None:
+def test_what_is_tried_again_is_probed_by_the_next_three_ticks() -> None:
     back_off = after_failures(5).reset(["orders"])
     for number in range(3):
         assert not back_off.deferred(["orders"], at(121 + 30 * number))
@@ -123,11 +123,11 @@ def test_what_is_tried_anew_is_looked_at_by_the_next_three_ticks() -> None:
     assert back_off.deferred(["orders"], at(211))
 
 
-def test_what_is_tried_anew_has_failed_since_the_same_instant() -> None:
+def test_what_is_tried_again_has_failed_since_the_same_instant() -> None:
     assert after_failures(5).reset(["orders"]).failing["orders"].since == AT
 
 
-def test_what_is_not_meant_is_not_tried_anew() -> None:
+def test_what_is_not_meant_is_not_tried_again() -> None:
     assert after_failures(5).reset(["customers"]) == after_failures(5)
 
 
@@ -147,7 +147,7 @@ def test_under_another_configuration_all_that_failed_with_the_old_one_is_due(
     assert load_back_off(tmp_path / "b.json", "y") == after_failures(5).reset(["orders"])
 
 
-def test_what_tells_upstreams_apart_is_read_by_the_next_process(tmp_path: Path) -> None:
+def test_what_distinguishes_upstreams_is_read_by_the_next_process(tmp_path: Path) -> None:
     upstream = Upstream(
         upstream_id="orders",
         source="jdbc",
@@ -206,7 +206,7 @@ def test_a_broken_file_puts_nothing_off(tmp_path: Path, text: str) -> None:
     ],
     ids=str,
 )
-def test_a_file_with_a_value_that_nobody_wrote_puts_nothing_off(
+def test_a_file_with_a_value_that_no_process_wrote_puts_nothing_off(
     tmp_path: Path, wrong: dict[str, object]
 ) -> None:
     file = tmp_path / "b.json"
@@ -224,7 +224,9 @@ def test_a_file_of_a_newer_version_puts_nothing_off(tmp_path: Path) -> None:
     assert load_back_off(file, "x") == BackOff()
 
 
-def test_a_person_can_end_every_wait_and_is_told_whose(tmp_path: Path) -> None:
+def test_a_person_can_end_every_wait_and_the_upstreams_that_waited_are_reported(
+    tmp_path: Path,
+) -> None:
     save_back_off(tmp_path / "b.json", after_failures(5), "x")
     assert list(end_back_off(tmp_path / "b.json").failing) == ["orders"]
     assert load_back_off(tmp_path / "b.json", "x") == BackOff()

@@ -27,7 +27,7 @@ def test_a_limit_that_is_written_down_holds() -> None:
     assert limits_of('{"sensing": {"limits": {"file": 7}}}') == {"file": 7}
 
 
-def test_a_slow_cluster_is_given_time_for_every_request_of_a_look() -> None:
+def test_a_slow_cluster_is_given_time_for_every_request_of_a_probe() -> None:
     assert limits_of(kafka(100)) == {"kafka": 400}
 
 

@@ -73,7 +73,7 @@ class Stopwatch:
         return 1000.0 if hangs else 0.0
 
 
-def test_every_upstream_gets_one_look_in_the_order_given(probe: FakeProbe) -> None:
+def test_every_upstream_gets_one_probe_in_the_order_given(probe: FakeProbe) -> None:
     names = [f"t{number}" for number in range(100)]
 
     results = ProbePool({"delta_table": probe}).probe_all([upstream(n) for n in names], at=AT)
@@ -81,7 +81,7 @@ def test_every_upstream_gets_one_look_in_the_order_given(probe: FakeProbe) -> No
     assert [result.upstream_id for result in results] == names
 
 
-def test_a_look_that_raises_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
+def test_a_probe_that_raises_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
     probe_pool = ProbePool({"delta_table": probe}, threads=1)
 
     bad, good = probe_pool.probe_all([upstream("bad"), upstream("good")], at=AT)
@@ -96,7 +96,7 @@ def test_a_failure_keeps_the_position(probe: FakeProbe) -> None:
     assert bad.position == "there"
 
 
-def test_a_look_that_hangs_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
+def test_a_probe_that_hangs_is_a_failure_and_stops_no_other(probe: FakeProbe) -> None:
     probe_pool = ProbePool(
         {"delta_table": probe}, threads=1, deadline_seconds=60, monotonic=Stopwatch(probe)
     )
@@ -109,7 +109,7 @@ def test_a_look_that_hangs_is_a_failure_and_stops_no_other(probe: FakeProbe) -> 
     ]
 
 
-def test_an_upstream_is_not_looked_at_while_its_last_look_hangs(probe: FakeProbe) -> None:
+def test_an_upstream_is_not_probed_while_its_last_probe_hangs(probe: FakeProbe) -> None:
     probe_pool = ProbePool({"delta_table": probe}, monotonic=Stopwatch(probe))
     probe_pool.probe_all([upstream("hangs")], at=AT)
 
@@ -119,7 +119,7 @@ def test_an_upstream_is_not_looked_at_while_its_last_look_hangs(probe: FakeProbe
     assert probe.seen == ["hangs"]
 
 
-def test_an_upstream_is_looked_at_again_when_its_hung_look_came_back(probe: FakeProbe) -> None:
+def test_an_upstream_is_probed_again_when_its_hung_probe_came_back(probe: FakeProbe) -> None:
     probe_pool = ProbePool({"delta_table": probe}, monotonic=Stopwatch(probe))
     probe_pool.probe_all([upstream("hangs")], at=AT)
     probe.let_go.set()
@@ -131,7 +131,7 @@ def test_an_upstream_is_looked_at_again_when_its_hung_look_came_back(probe: Fake
     assert results[0].position == "here"
 
 
-def test_upstreams_of_one_group_are_looked_at_together(probe: FakeProbe) -> None:
+def test_upstreams_of_one_group_are_probed_together(probe: FakeProbe) -> None:
     ProbePool({"delta_table": probe}).probe_all([upstream("c:1"), upstream("c:2")], at=AT)
 
     assert probe.seen == ["c:1,c:2"]
@@ -143,7 +143,7 @@ def test_an_upstream_without_an_answer_is_a_failure(probe: FakeProbe) -> None:
     assert result.failure == "delta_table forgotten got no result from its probe."
 
 
-def test_an_upstream_whose_group_cannot_be_told_fails_alone(probe: FakeProbe) -> None:
+def test_an_upstream_whose_group_cannot_be_determined_fails_alone(probe: FakeProbe) -> None:
     probe_pool = ProbePool({"delta_table": probe})
 
     results = probe_pool.probe_all([upstream("no group"), upstream("good")], at=AT)
@@ -162,7 +162,7 @@ def test_an_unknown_source_is_a_failure_that_names_the_known_ones(probe: FakePro
     assert result.failure == "pigeon x has an unknown sensor_source; allowed are delta_table."
 
 
-def test_each_look_is_told_as_it_comes_in(probe: FakeProbe) -> None:
+def test_each_result_is_reported_as_it_comes_in(probe: FakeProbe) -> None:
     reported: list[str] = []
     upstreams = [upstream("bad"), upstream("good"), upstream("x", source="pigeon")]
 
@@ -187,7 +187,7 @@ class Meeting(FakeProbe):
         return super().probe(group, at=at)
 
 
-def test_slow_looks_run_side_by_side() -> None:
+def test_slow_probes_run_side_by_side() -> None:
     probe_pool = ProbePool({"delta_table": Meeting(8)}, threads=8)
 
     results = probe_pool.probe_all([upstream(f"t{number}") for number in range(8)], at=AT)
@@ -215,7 +215,7 @@ class Patient(FakeProbe):
         return super().probe(group, at=at)
 
 
-def test_the_hanging_looks_of_one_source_leave_threads_for_the_others() -> None:
+def test_the_hanging_probes_of_one_source_leave_threads_for_the_others() -> None:
     probe = Patient(others=20)
     probe_pool = ProbePool({"kafka": probe, "delta_table": probe}, threads=4, monotonic=lambda: 0.0)
     hanging = [upstream(f"k{number}:", "kafka") for number in range(10)]
@@ -332,7 +332,7 @@ def test_several_sources_that_hang_are_waited_for_together_and_not_in_turn(
     assert len(results) == len(disk.seen) == 16
 
 
-def test_what_is_put_off_in_one_source_is_looked_at_in_the_others(disk: HangingDisk) -> None:
+def test_what_is_put_off_in_one_source_is_probed_in_the_others(disk: HangingDisk) -> None:
     upstreams = [upstream(f"t{number}") for number in range(50)]
     upstreams += [upstream(f"k{number}:", "kafka") for number in range(50)]
 
@@ -341,7 +341,7 @@ def test_what_is_put_off_in_one_source_is_looked_at_in_the_others(disk: HangingD
     assert sum(result.position == "here" for result in results) == 50
 
 
-def test_what_was_put_off_is_looked_at_by_the_next_pass(disk: HangingDisk) -> None:
+def test_what_was_put_off_is_probed_by_the_next_pass(disk: HangingDisk) -> None:
     probe_pool = looker_at(disk)
     upstreams = [upstream(f"t{number}") for number in range(50)]
     first = {result.upstream_id for result in probe_pool.probe_all(upstreams, at=AT)}
@@ -354,7 +354,7 @@ def test_what_was_put_off_is_looked_at_by_the_next_pass(disk: HangingDisk) -> No
     assert [result.failure for result in results] == [None] * len(rest)
 
 
-def test_looks_that_hung_in_an_earlier_pass_put_nothing_off(disk: HangingDisk) -> None:
+def test_probes_that_hung_in_an_earlier_pass_put_nothing_off(disk: HangingDisk) -> None:
     probe_pool = looker_at(disk, threads=12)
     disk.needed = 6
     probe_pool.probe_all([upstream(f"t{n}") for n in range(6)], at=AT, on_result=disk.on_result)
@@ -399,7 +399,7 @@ class Crowded(ProbePool):
         super()._start()
 
 
-def test_a_machine_without_more_threads_looks_with_those_it_has(probe: FakeProbe) -> None:
+def test_a_machine_without_more_threads_probes_with_those_it_has(probe: FakeProbe) -> None:
     results = Crowded({"delta_table": probe}).probe_all(
         [upstream(f"t{n}") for n in range(9)], at=AT
     )
@@ -436,11 +436,11 @@ def test_a_failure_does_not_repeat_a_secret() -> None:
     ]
 
 
-def test_nothing_to_look_at_is_no_look() -> None:
+def test_nothing_to_probe_is_no_probe() -> None:
     assert ProbePool({}).probe_all([], at=AT) == []
 
 
-def test_what_a_look_logs_names_the_tick_that_asked_for_it() -> None:
+def test_what_a_probe_logs_names_the_tick_that_requested_it() -> None:
     lines: list[str] = []
 
     class LoggingProbe(FakeProbe):

@@ -89,24 +89,24 @@ def ticking(tmp_path: Path) -> Ticking:
     return Ticking(tmp_path)
 
 
-def test_what_keeps_failing_is_put_off_and_the_others_are_looked_at(ticking: Ticking) -> None:
+def test_what_keeps_failing_is_put_off_and_the_others_are_probed(ticking: Ticking) -> None:
     made = ticking.ticks(4)
     assert ticking.probe_pool.asked[-1] == ["alive"]
     assert [result.upstream_id for result in made.results] == ["alive"]
 
 
-def test_what_is_put_off_is_told_with_its_reason_and_its_next_look(ticking: Ticking) -> None:
+def test_what_is_put_off_is_reported_with_its_reason_and_its_next_probe(ticking: Ticking) -> None:
     [deferred] = ticking.ticks(4).deferred
     assert (deferred.upstream_id, deferred.reason) == ("dead", "it is down.")
     assert deferred.next_probe_at == AT + timedelta(seconds=120)
     assert deferred.is_failing
 
 
-def test_what_is_put_off_is_no_look_at_all(ticking: Ticking) -> None:
+def test_what_is_put_off_is_no_probe_at_all(ticking: Ticking) -> None:
     assert "dead" not in {result.upstream_id for result in ticking.ticks(4).results}
 
 
-def test_what_is_put_off_is_looked_at_when_its_time_has_come(ticking: Ticking) -> None:
+def test_what_is_put_off_is_probed_when_its_time_has_come(ticking: Ticking) -> None:
     ticking.ticks(5)
     assert ticking.probe_pool.asked[-1] == ["alive", "dead"]
 
@@ -135,7 +135,7 @@ def test_a_success_puts_nothing_off_any_longer(ticking: Ticking) -> None:
     assert ticking.probe_pool.asked[-1] == ["alive", "dead"]
 
 
-def test_an_edited_control_row_is_looked_at_by_the_next_tick(ticking: Ticking) -> None:
+def test_an_edited_control_row_is_probed_by_the_next_tick(ticking: Ticking) -> None:
     ticking.ticks(3)
     ticking.sweeps.try_again(["dead"])
     ticking.tick()
@@ -149,13 +149,13 @@ def test_the_edited_row_of_another_upstream_changes_nothing(ticking: Ticking) ->
     assert ticking.probe_pool.asked[-1] == ["alive"]
 
 
-def test_what_nobody_looks_at_any_longer_is_forgotten(ticking: Ticking) -> None:
+def test_what_is_no_longer_probed_is_forgotten(ticking: Ticking) -> None:
     ticking.ticks(3)
     ticking.sweeps.keep_only(["alive"])
     assert not (ticking.folder / "back_off.json").exists()
 
 
-def test_a_wait_that_a_person_ends_while_a_round_looks_has_ended(ticking: Ticking) -> None:
+def test_a_wait_that_a_person_ends_while_a_sweep_probes_has_ended(ticking: Ticking) -> None:
     ticking.upstreams.append(watched("slow"))
     ticking.probe_pool.down.add("slow")
     ticking.ticks(4)
@@ -182,7 +182,7 @@ def test_what_works_under_an_edited_configuration_is_no_longer_shown_as_failing(
     assert load_back_off(ticking.folder / "back_off.json") == BackOff()
 
 
-def test_what_nobody_needs_is_forgotten_under_an_edited_configuration_too(
+def test_what_nothing_needs_is_forgotten_under_an_edited_configuration_too(
     ticking: Ticking,
 ) -> None:
     ticking.ticks(3)
@@ -191,13 +191,13 @@ def test_what_nobody_needs_is_forgotten_under_an_edited_configuration_too(
     assert load_back_off(ticking.folder / "back_off.json") == BackOff()
 
 
-def test_an_upstream_that_fails_no_more_by_the_ledgers_is_looked_at(ticking: Ticking) -> None:
+def test_an_upstream_that_fails_no_more_by_the_ledgers_is_probed(ticking: Ticking) -> None:
     ticking.ticks(3)
     ticking.tick([replace(watched("dead"), failing_since=None)])
     assert ticking.probe_pool.asked[-1] == ["dead"]
 
 
-def test_a_tick_that_looks_at_a_part_forgets_nothing_of_the_rest(ticking: Ticking) -> None:
+def test_a_tick_that_probes_a_part_forgets_nothing_of_the_rest(ticking: Ticking) -> None:
     ticking.ticks(3)
     ticking.tick([watched("alive", fails=False)])
     ticking.number -= 1
@@ -205,7 +205,7 @@ def test_a_tick_that_looks_at_a_part_forgets_nothing_of_the_rest(ticking: Tickin
     assert ticking.probe_pool.asked[-1] == ["alive"]
 
 
-def test_what_worked_at_its_last_look_is_looked_at_before_what_failed(ticking: Ticking) -> None:
+def test_what_worked_at_its_last_probe_is_probed_before_what_failed(ticking: Ticking) -> None:
     ticking.tick()
     assert ticking.probe_pool.asked == [["alive", "dead"]]
 
@@ -227,7 +227,7 @@ def test_no_looker_is_made_when_all_is_put_off(ticking: Ticking) -> None:
     assert len(ticking.probe_pool.asked) == 3
 
 
-def test_the_number_of_looks_to_come_is_told_without_those_put_off(ticking: Ticking) -> None:
+def test_the_number_of_probes_to_come_is_reported_without_those_put_off(ticking: Ticking) -> None:
     ticking.ticks(3)
     reported: list[int] = []
     ticking.sweeps.probe(
@@ -244,7 +244,7 @@ def test_a_file_that_cannot_be_written_stops_no_tick(ticking: Ticking) -> None:
     assert len(ticking.tick().results) == 2
 
 
-def test_what_was_never_probed_begins_as_the_configuration_says(ticking: Ticking) -> None:
+def test_what_was_never_probed_begins_as_the_configuration_states(ticking: Ticking) -> None:
     ticking.text = "sensing: {first_sight: baseline}\n"
 
     [swept] = ticking.tick([watched("new", fails=False)]).upstreams

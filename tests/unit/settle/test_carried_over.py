@@ -106,7 +106,7 @@ def test_its_times_are_those_of_the_earlier_sensor() -> None:
     assert run.decided_tick == run.tick_number == TICK.number
 
 
-def test_a_change_after_the_last_event_is_news_and_only_this_change() -> None:
+def test_a_change_after_the_last_event_is_new_data_and_only_this_change() -> None:
     later = event(FETCHED + timedelta(milliseconds=1))
     found = World(1).carry_over(event(FETCHED), later, a_b_1=DONE)
     assert found.results[0].events == (later,)

@@ -193,14 +193,14 @@ def test_a_slot_that_a_trigger_released_after_the_run_began_starts_the_job_thoug
     assert len(world.apply(report_of(world.run())).rows) == rows
 
 
-def test_events_that_a_killed_tick_has_left_are_for_a_later_look_to_tell(world: World) -> None:
+def test_events_that_a_killed_tick_has_left_are_for_a_later_probe_to_report(world: World) -> None:
     world.event(1, LONG_BEFORE)
     world.store.append(Ledger.EVENTS, [event(2, LONG_BEFORE, "u")])
     [row] = world.apply(report_of(world.run())).rows
     assert row.consumed == (Consumed(upstream_id="u", from_tick=-1, through_tick=1),)
 
 
-def test_a_job_on_its_own_schedule_says_itself_what_it_has_processed(world: World) -> None:
+def test_a_job_on_its_own_schedule_reports_itself_what_it_has_processed(world: World) -> None:
     world.store.replace("scheduled_jobs", [{"job_id": JOB}])
     world.event(1, LONG_BEFORE)
     assert world.apply(report_of(world.run())) == ManualRuns()
@@ -223,7 +223,7 @@ def test_a_report_that_is_read_twice_counts_once(world: World) -> None:
     assert world.apply(report) == ManualRuns()
 
 
-def test_a_run_that_goes_on_keeps_its_report_until_the_api_tells_its_end(world: World) -> None:
+def test_a_run_that_goes_on_keeps_its_report_until_the_api_reports_its_end(world: World) -> None:
     world.event(1, LONG_BEFORE)
     run_id = world.run(None)
     report = report_of(run_id)
@@ -240,14 +240,14 @@ def test_an_api_that_does_not_answer_keeps_the_report(world: World) -> None:
 
 
 @pytest.mark.parametrize("outcome", [each for each in Outcome if each is not Outcome.SUCCEEDED])
-def test_a_run_that_says_it_succeeded_and_did_not_consumes_nothing(
+def test_a_run_that_reports_success_but_did_not_succeed_consumes_nothing(
     world: World, outcome: Outcome
 ) -> None:
     world.event(1, LONG_BEFORE)
     assert world.apply(report_of(world.run(outcome))) == ManualRuns()
 
 
-def test_a_run_of_another_job_and_one_that_nobody_knows_consume_nothing(world: World) -> None:
+def test_a_run_of_another_job_and_an_unknown_one_consume_nothing(world: World) -> None:
     world.event(1, LONG_BEFORE)
     world.jobs.add_job(7, ends_as=Outcome.SUCCEEDED)
     other = world.jobs.start_by_hand(7)
@@ -291,7 +291,7 @@ def test_only_a_report_that_names_a_run_of_a_job_that_is_not_followed_is_about_a
     assert reports_in((report,), replace(world.state, runs=(intended(),))) == []
 
 
-def test_an_api_that_does_not_answer_is_asked_once_in_a_tick(world: World) -> None:
+def test_an_api_that_does_not_answer_is_called_once_in_a_tick(world: World) -> None:
     reports = tuple(report_of(world.run()) for _ in range(20))
     world.jobs.go_down()
     requests = world.jobs.request_count

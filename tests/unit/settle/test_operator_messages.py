@@ -40,7 +40,7 @@ def test_a_release_lets_a_job_go_whatever_held_it(status: RunStatus) -> None:
     assert not row.is_open
 
 
-def test_a_release_keeps_who_asked_for_it_why_and_what_the_run_had_come_to() -> None:
+def test_a_release_keeps_who_requested_it_why_and_what_the_run_had_come_to() -> None:
     run = held(termination_code="RUN_EXECUTION_ERROR")
     message = asks(MessageKind.RELEASE, run, reason="loaded by hand")
     (row,) = settled(fake_jobs(), run, message).rows
@@ -119,7 +119,7 @@ def test_a_report_of_success_waits_while_the_jobs_api_does_not_answer() -> None:
     assert reported.waiting == (notice(run_id=run.run_id),)
 
 
-def test_a_notice_of_a_run_that_nobody_knows_changes_nothing() -> None:
+def test_a_notice_of_an_unknown_run_changes_nothing() -> None:
     jobs = fake_jobs()
     assert settled(jobs, run_of(jobs), notice(run_id=5)).rows == ()
 

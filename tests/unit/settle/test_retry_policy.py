@@ -62,7 +62,7 @@ def wanted(
     return [(str(row["run_status"]), str(row["reported_by"])) for row in rows]
 
 
-def test_a_failed_run_whose_back_off_is_over_is_wanted_again() -> None:
+def test_a_failed_run_whose_back_off_is_over_is_requested_again() -> None:
     jobs = fake_jobs()
     run = failed(jobs)
     assert wanted(jobs, run, planned(run)) == [("RETRY_REQUESTED", "policy")]
@@ -74,7 +74,7 @@ def test_a_failed_run_is_left_alone_as_long_as_its_back_off_goes_on() -> None:
     assert wanted(jobs, run, planned(run, retry_at=NOT_OVER)) == []
 
 
-def test_the_step_says_which_attempt_failed_and_how() -> None:
+def test_the_step_records_which_attempt_failed_and_how() -> None:
     jobs, store = fake_jobs(), MemoryStore()
     run = replace(failed(jobs), attempt=2)
     done = settled(jobs, run, store=store)
@@ -95,14 +95,14 @@ def test_what_was_planned_for_another_attempt_starts_nothing(other: dict[str, ob
     assert wanted(jobs, run, planned(run, **other)) == []
 
 
-def test_a_run_that_goes_on_is_never_wanted_again() -> None:
+def test_a_run_that_goes_on_is_never_requested_again() -> None:
     jobs = fake_jobs()
     run = run_of(jobs)
     assert wanted(jobs, run, planned(run)) == []
 
 
 @pytest.mark.parametrize("kind", [MessageKind.RETRY, MessageKind.RELEASE])
-def test_what_an_operator_says_in_the_same_tick_goes_first_and_counts_alone(
+def test_what_an_operator_requests_in_the_same_tick_goes_first_and_counts_alone(
     kind: MessageKind,
 ) -> None:
     jobs = fake_jobs()
@@ -135,7 +135,7 @@ def test_nothing_starts_by_itself_while_a_repair_of_the_failed_run_goes_on() -> 
     assert wanted(jobs, run, planned(run)) == []
 
 
-def test_nothing_starts_by_itself_while_the_jobs_api_says_nothing_about_the_job() -> None:
+def test_nothing_starts_by_itself_while_the_jobs_api_reports_nothing_about_the_job() -> None:
     jobs = fake_jobs()
     run = failed(jobs)
     jobs.go_down()

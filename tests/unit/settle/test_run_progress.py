@@ -108,7 +108,7 @@ def test_a_run_that_leaves_the_queue_is_at_work_again() -> None:
     assert bench.tick() is None
 
 
-def test_a_run_of_which_nothing_is_said_is_told_apart_from_one_at_work() -> None:
+def test_a_run_of_which_nothing_is_reported_is_distinguished_from_one_at_work() -> None:
     bench = Bench()
     bench.says({})
     row = bench.tick()
@@ -205,7 +205,7 @@ def test_a_jobs_api_that_is_down_does_not_confirm_that_a_run_is_lost() -> None:
     assert bench.tick(minutes=600) is None
 
 
-def test_a_report_of_success_ends_no_run_that_waits_in_words_that_nobody_knows() -> None:
+def test_a_report_of_success_ends_no_run_that_waits_in_unknown_words() -> None:
     bench = Bench()
     bench.says(NEW_LIFE_CYCLE)
     bench.tick()

@@ -164,7 +164,7 @@ def test_a_notice_about_a_run_that_failed_does_not_turn_it_into_a_success() -> N
     assert settled(jobs, run, notice(run_id=run.run_id)).rows == ()
 
 
-def test_a_jobs_api_that_does_not_answer_says_nothing_about_the_run() -> None:
+def test_a_jobs_api_that_does_not_answer_reports_nothing_about_the_run() -> None:
     jobs = fake_jobs()
     run = run_of(jobs)
     jobs.go_down()
@@ -257,7 +257,7 @@ def test_a_start_without_an_answer_is_sent_again_with_its_token_and_its_paramete
     assert request.parameters == json.loads(intended().parameters)
 
 
-def test_a_start_that_stays_without_an_answer_is_told_at_every_tick_and_recorded_once() -> None:
+def test_a_start_that_stays_without_an_answer_is_reported_at_every_tick_and_recorded_once() -> None:
     jobs = fake_jobs()
     jobs.go_down()
     (first,) = settled(jobs, intended()).rows
@@ -387,7 +387,7 @@ def test_of_two_runs_with_the_same_parameters_the_first_one_is_that_of_the_start
     assert row.run_id == run_id
 
 
-def test_a_refused_start_beside_a_run_that_does_not_say_whose_it_is_is_parked() -> None:
+def test_a_refused_start_beside_a_run_that_does_not_state_whose_it_is_is_parked() -> None:
     jobs = fake_jobs()
     run_id = jobs.start_by_hand(JOB)
 
@@ -409,7 +409,7 @@ def test_a_refused_start_is_parked_when_the_api_has_no_word_of_the_jobs_runs() -
     assert "it says nothing of its runs" in (row.message or "")
 
 
-def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_asked_for_twice() -> (
+def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_requested_twice() -> (
     None
 ):
     jobs = Unlisted(clock=FakeClock(AT))
@@ -430,7 +430,7 @@ def test_a_refusal_proves_nothing_while_the_runs_cannot_be_listed_and_is_not_ask
     assert len(jobs.requests) == 1
 
 
-def test_a_refusal_is_looked_into_by_the_next_tick_when_this_one_could_not() -> None:
+def test_a_refusal_is_investigated_by_the_next_tick_when_this_one_could_not() -> None:
     jobs = fake_jobs()
     run_id = _start(jobs)
     noted = replace(intended(), termination_code="INVALID_PARAMETER_VALUE", message="no such job")
@@ -449,7 +449,7 @@ def test_a_start_is_sent_again_up_to_the_end_of_the_days_for_which_its_token_is_
     assert len(jobs.requests) == 1
 
 
-def test_after_those_days_the_run_is_looked_for_and_the_token_is_not_sent() -> None:
+def test_after_those_days_the_run_is_searched_for_and_the_token_is_not_sent() -> None:
     jobs = fake_jobs()
     run_id = _start(jobs)
 
@@ -502,7 +502,7 @@ def test_a_later_success_of_anyone_releases_a_parked_start() -> None:
     assert str(run_id) in (row.message or "")
 
 
-def test_a_parked_start_whose_own_run_says_that_it_succeeded_is_released() -> None:
+def test_a_parked_start_whose_own_run_reports_that_it_succeeded_is_released() -> None:
     reported = settled(fake_jobs(), _parked(), notice(run_id=5, intent_id="intent"))
 
     (row,) = reported.rows

@@ -38,19 +38,21 @@ def note(home: Path, after: int, unanswered: dict[int, str], *runs: Run) -> dict
     return load_unreachable(home)
 
 
-def test_the_first_tick_that_could_not_ask_is_remembered_by_all_that_follow(tmp_path: Path) -> None:
+def test_the_first_tick_that_could_not_query_is_remembered_by_all_that_follow(
+    tmp_path: Path,
+) -> None:
     note(tmp_path, 0, DOWN)
     (reported,) = note(tmp_path, 9, {1: "timed out"}).values()
     assert reported == Unreachable(run_id=70, since=AT, reason="timed out")
 
 
-def test_a_run_that_could_be_asked_about_is_forgotten(tmp_path: Path) -> None:
+def test_a_run_that_could_be_queried_is_forgotten(tmp_path: Path) -> None:
     note(tmp_path, 0, DOWN)
     assert note(tmp_path, 5, {}) == {}
     assert note(tmp_path, 9, DOWN)[1].since == AT + timedelta(minutes=9)
 
 
-def test_another_run_of_the_job_begins_anew(tmp_path: Path) -> None:
+def test_another_run_of_the_job_begins_from_the_start(tmp_path: Path) -> None:
     note(tmp_path, 0, DOWN)
     assert note(tmp_path, 5, DOWN, followed(71))[1].since == AT + timedelta(minutes=5)
 
@@ -61,7 +63,7 @@ def test_a_clock_that_went_back_makes_the_silence_no_shorter_than_it_is(tmp_path
 
 
 @pytest.mark.parametrize("run", [followed(None), followed(status=RunStatus.SUCCEEDED)])
-def test_a_start_without_an_answer_and_a_run_that_is_over_are_told_otherwise(
+def test_a_start_without_an_answer_and_a_run_that_is_over_are_reported_otherwise(
     tmp_path: Path, run: Run
 ) -> None:
     assert note(tmp_path, 0, DOWN, run) == {}
@@ -84,7 +86,7 @@ def runs() -> Sequence[Run]:
     return [a_run(1, RunStatus.STARTED, run_id=70, started_at=status_of(1).now)]
 
 
-def test_a_run_that_nobody_could_ask_about_for_long_needs_attention(
+def test_a_run_that_could_not_be_queried_for_long_needs_attention(
     runs: Sequence[Run],
 ) -> None:
     lines = section(page(silent(status_of(3, runs), 16)), "needs attention 1")
@@ -92,11 +94,11 @@ def test_a_run_that_nobody_could_ask_about_for_long_needs_attention(
     assert "the state of run 70 is unknown: 503" in " ".join(lines.split())
 
 
-def test_a_run_that_nobody_could_ask_about_for_a_moment_only_runs(runs: Sequence[Run]) -> None:
+def test_a_run_that_could_not_be_queried_for_a_moment_only_runs(runs: Sequence[Run]) -> None:
     assert "70" in section(page(silent(status_of(3, runs), 14)), "running 1")
 
 
-def test_the_silence_of_an_older_run_says_nothing_of_the_one_that_goes_on(
+def test_the_silence_of_an_older_run_means_nothing_for_the_one_that_goes_on(
     runs: Sequence[Run],
 ) -> None:
     assert "70" in section(page(silent(status_of(3, runs), 600, run_id=69)), "running 1")
@@ -110,7 +112,7 @@ def test_the_silence_of_an_older_run_says_nothing_of_the_one_that_goes_on(
         (Attention(), None),
     ],
 )
-def test_the_configuration_says_after_how_long_a_run_needs_attention(
+def test_the_configuration_states_after_how_long_a_run_needs_attention(
     attention: Attention, what: str | None
 ) -> None:
     status = silent(replace(status_of(3), attention=attention), 5)
@@ -119,7 +121,7 @@ def test_the_configuration_says_after_how_long_a_run_needs_attention(
     assert (problem and problem.what) == what
 
 
-def test_the_configuration_says_how_long_a_run_may_wait_in_a_queue() -> None:
+def test_the_configuration_states_how_long_a_run_may_wait_in_a_queue() -> None:
     status = replace(status_of(3), attention=Attention(queued_minutes=600))
     run = a_run(1, RunStatus.STARTED, run_id=70, state="QUEUED", recorded_at=minutes(120))
     assert problem_of(run, status) is None
@@ -127,7 +129,7 @@ def test_the_configuration_says_how_long_a_run_may_wait_in_a_queue() -> None:
     assert (problem_of(run, shorter) or run) != run
 
 
-def test_explain_says_since_when_nobody_could_ask() -> None:
+def test_explain_states_since_when_a_run_could_not_be_queried() -> None:
     reported = history_of(a_day(), JOB, at=minutes(55), is_now=False)
     run = reported.last_run
     assert run is not None and run.is_open and run.run_id is not None
@@ -147,7 +149,7 @@ class _Silent(FakeJobs):
         return super().get_run(run_id)
 
 
-def test_a_tick_remembers_the_run_that_it_could_not_ask_about(tmp_path: Path) -> None:
+def test_a_tick_remembers_the_run_that_it_could_not_query(tmp_path: Path) -> None:
     world = World(tmp_path)
     jobs = _Silent(clock=world.clock)
     jobs.add_job(FOLLOWED_JOB)

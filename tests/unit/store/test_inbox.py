@@ -49,7 +49,7 @@ def test_a_message_arrives_as_it_was_sent(tmp_path: Path) -> None:
     assert receive(tmp_path) == [replace(sent, path=path)]
 
 
-def test_news_is_what_came_after_a_tick_began_to_read(tmp_path: Path) -> None:
+def test_what_came_after_a_tick_began_to_read_is_new(tmp_path: Path) -> None:
     inbox = FolderInbox(tmp_path / "inbox")
     assert not inbox.has_news()
     sent = Message(kind=MessageKind.RETRY, job_id=7, sent_at=NOON)

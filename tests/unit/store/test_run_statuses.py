@@ -12,7 +12,7 @@ ROW = re.compile(r"'([A-Z_]+)', '[A-Z_]+', (true|false), (true|false), (true|fal
 ROWS = ROW.findall(MODEL.read_text(encoding="utf-8"))
 
 
-def test_the_harness_knows_exactly_the_statuses_of_the_model() -> None:
+def test_the_harness_recognizes_exactly_the_statuses_of_the_model() -> None:
     assert [name for name, *_ in ROWS] == [status.value for status in RunStatus]
 
 

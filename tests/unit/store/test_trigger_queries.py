@@ -50,7 +50,7 @@ def test_a_job_on_its_own_schedule_senses_a_trigger_by_its_id(store: MemoryStore
         find_sensor(store, "daily", job="8")
 
 
-def test_an_open_slot_says_what_it_waits_for() -> None:
+def test_an_open_slot_states_what_it_waits_for() -> None:
     place = (
         '{"waiting":["2026-03-01T06:00:00Z","2026-03-02T06:00:00Z"],'
         '"missing":[["partition a of t","partition b of u"],[]]}'
@@ -62,7 +62,7 @@ def test_an_open_slot_says_what_it_waits_for() -> None:
     assert waiting_in(None) == waiting_in('{"opened_through":null,"looked_through":3}') == ()
 
 
-def test_people_are_told_a_trigger_by_its_own_name() -> None:
+def test_a_trigger_is_shown_by_its_own_name() -> None:
     assert upstream_name("trigger:daily") == "trigger daily"
 
 

@@ -26,7 +26,7 @@ def read(error: Exception) -> None:
     views.rows("trigger_set")
 
 
-def test_a_table_that_spark_cannot_read_is_told_with_the_way_out() -> None:
+def test_a_table_that_spark_cannot_read_is_reported_with_the_remedy() -> None:
     with pytest.raises(StateError) as reported:
         read(AnalysisException("[DELTA_LOG_GONE] a file is gone.\nat org.apache"))
     assert str(reported.value) == (

@@ -131,7 +131,7 @@ def test_what_is_in_force_no_longer_is_not_shown_as_failing(
     assert left_alone(world) == []
 
 
-def test_a_row_that_comes_back_is_looked_at_at_once(world: World) -> None:
+def test_a_row_that_comes_back_is_probed_at_once(world: World) -> None:
     world.ticks(4)
     world.remember(upstreams=())
     world.tick()
@@ -141,7 +141,7 @@ def test_a_row_that_comes_back_is_looked_at_at_once(world: World) -> None:
     assert left_alone(world) == [ORDERS.upstream_id]
 
 
-def test_a_row_that_was_edited_is_looked_at_at_once(world: World) -> None:
+def test_a_row_that_was_edited_is_probed_at_once(world: World) -> None:
     world.ticks(3)
     world.edit(ROW.format(description="another text"))
     with pytest.raises(DecideError):

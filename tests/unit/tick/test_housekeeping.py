@@ -77,7 +77,7 @@ def test_old_files_go_once_and_are_counted_once(tmp_path: Path) -> None:
     assert numbers(table) == [0, 1, 2, 3, 4]
 
 
-def test_a_table_that_cannot_be_read_is_told_and_nothing_is_raised(tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_read_is_reported_and_nothing_is_raised(tmp_path: Path) -> None:
     table = tmp_path / "heartbeat.db" / "ledger_ticks"
     append(table, 2)
     (table / "_delta_log" / f"{1:020}.json").write_text("{broken")
@@ -158,7 +158,7 @@ def test_nothing_else_has_to_end_before_a_ledger_is_compacted(grown: Installed) 
         compact_when_due(grown.context, alone=alone)
 
 
-def test_the_housekeeper_looks_only_now_and_then(installed: Installed) -> None:
+def test_the_housekeeper_checks_only_now_and_then(installed: Installed) -> None:
     housekeeper = Housekeeper(installed.context)
     files = []
     for _ in range(10):

@@ -162,7 +162,9 @@ def test_a_tick_ends_before_it_is_public(world: World) -> None:
     assert read_status(world.home.status) == {1: ("waiting_for_required_event: it waits",)}
 
 
-def test_nothing_is_published_until_there_is_a_pause_or_a_tick_without_news(world: World) -> None:
+def test_nothing_is_published_until_there_is_a_pause_or_a_tick_without_new_data(
+    world: World,
+) -> None:
     for _ in range(2):
         world.tick_with_news(has_pause=False)
         world.pass_time()
@@ -174,7 +176,7 @@ def test_nothing_is_published_until_there_is_a_pause_or_a_tick_without_news(worl
     assert world.numbers(Ledger.TICKS) == [2, 3]
 
 
-def test_ten_ticks_with_news_are_published_without_a_pause(world: World) -> None:
+def test_ten_ticks_with_new_data_are_published_without_a_pause(world: World) -> None:
     for _ in range(10):
         assert world.published == []
         world.tick_with_news(has_pause=False)
@@ -228,7 +230,7 @@ def test_what_was_read_in_the_middle_of_a_tick_is_read_again(world: World) -> No
     assert world.numbers(Ledger.TICKS) == [2, 3]
 
 
-def test_steady_news_does_not_put_the_reasons_off_for_ever(
+def test_steady_new_data_does_not_put_the_reasons_off_for_ever(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.publish.publish._MOST_IN_VAIN", 2)
@@ -322,7 +324,7 @@ def test_what_a_publication_has_written_is_no_edit_of_the_table(world: World) ->
     assert report.quarantined == ()
 
 
-def test_no_pause_publishes_twice_without_a_look_for_edits_of_the_table(world: World) -> None:
+def test_no_pause_publishes_twice_without_a_check_for_edits_of_the_table(world: World) -> None:
     world.tick_with_news()
     world.tick_with_news()
     world.pass_time()
@@ -387,7 +389,7 @@ def test_a_ledger_is_compacted_when_many_rows_or_many_ticks_have_come_since(
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
-def test_after_many_silent_moves_a_decision_is_published_whatever_it_says(
+def test_after_many_silent_moves_a_decision_is_published_whatever_its_result(
     world: World, more: int
 ) -> None:
     remember_long(world, 2 * COMPACT_AFTER_TICKS + more)

@@ -73,7 +73,7 @@ def test_its_answer_counts_them(world: World) -> None:
     assert json.loads(json.dumps(as_json(world.tick(), 0)))["events"] == 1
 
 
-def test_the_next_process_knows_the_tables_from_the_state_file(world: World) -> None:
+def test_the_next_process_has_the_tables_from_the_state_file(world: World) -> None:
     world.register("1")
     world.tick()
     state = load_state(world.home.state, world.store)

@@ -72,13 +72,13 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_an_idle_tick_does_not_ask_triggers_that_are_not_due(world: World) -> None:
+def test_an_idle_tick_does_not_evaluate_triggers_that_are_not_due(world: World) -> None:
     report = world.tick(minutes=29)
     assert (world.asked, len(report.results), world.store.commits) == (0, 1, [])
     assert "triggers" not in report.seconds
 
 
-def test_a_trigger_is_asked_when_its_slot_comes_and_not_again_before_the_next(
+def test_a_trigger_is_evaluated_when_its_slot_comes_and_not_again_before_the_next(
     world: World,
 ) -> None:
     world.results = [MOVED]
@@ -104,7 +104,7 @@ def test_a_trigger_that_moved_in_silence_is_remembered_and_decides_nothing(world
     assert world.store.commits[2:] == [Ledger.TRIGGER_EVALUATIONS]
 
 
-def test_that_no_trigger_had_anything_to_say_is_remembered_too(world: World) -> None:
+def test_that_no_trigger_had_anything_to_report_is_remembered_too(world: World) -> None:
     reports = [world.tick(minutes=each) for each in (31, 28, 1)]
     assert [report.findings.released is not None for report in reports] == [True, False, True]
     assert [row["tick_number"] for row in world.store.read(Ledger.TRIGGER_EVALUATIONS)] == [2, 3]
@@ -122,14 +122,14 @@ def test_a_slot_that_opens_is_decided_on_so_that_people_see_what_it_waits_for(
     "options",
     [TickOptions(sources=frozenset({"kafka"})), TickOptions(jobs=frozenset({2}))],
 )
-def test_a_tick_for_a_part_of_the_upstreams_asks_every_trigger(
+def test_a_tick_for_a_part_of_the_upstreams_evaluates_every_trigger(
     world: World, options: TickOptions
 ) -> None:
     report = world.tick(minutes=31, options=options)
     assert (world.asked, len(report.results)) == (1, 0)
 
 
-def test_an_edited_seed_asks_every_trigger_at_once(world: World) -> None:
+def test_an_edited_seed_has_every_trigger_evaluated_at_once(world: World) -> None:
     (world.project / EVENT_TRIGGERS).write_text(text(row()))
     assert world.tick(minutes=1).skipped == ()
     assert world.asked == 1

@@ -255,7 +255,7 @@ def test_a_message_that_a_killed_tick_left_is_recorded_once(desk: Desk, is_done:
     assert desk.ticks(5) == []
 
 
-def test_a_hand_over_that_is_told_late_gives_nothing_back_that_was_processed(desk: Desk) -> None:
+def test_a_hand_over_that_is_reported_late_requeues_nothing_that_was_processed(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses()
     desk.has_processed()
@@ -266,7 +266,7 @@ def test_a_hand_over_that_is_told_late_gives_nothing_back_that_was_processed(des
 
 
 @pytest.mark.parametrize("has_ticked", [False, True])
-def test_an_end_that_is_told_late_takes_nothing_back(desk: Desk, has_ticked: bool) -> None:
+def test_an_end_that_is_reported_late_takes_nothing_back(desk: Desk, has_ticked: bool) -> None:
     desk.arrives(3)
     desk.arrives(4)
     desk.senses()
@@ -295,7 +295,7 @@ def test_what_heartbeat_started_keeps_its_events_when_a_message_comes_late(desk:
     assert desk.ticks(4) == []
 
 
-def test_a_tick_that_learns_of_it_while_the_job_asks_loses_nothing(desk: Desk) -> None:
+def test_a_tick_that_records_it_while_the_job_requests_events_loses_nothing(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses()
     desk.has_processed()
@@ -315,7 +315,7 @@ def test_two_jobs_on_one_upstream_do_not_take_each_others_events(desk: Desk) -> 
     assert len(acquire(desk.place, other, Caller(at=minutes(9)))) == 1
 
 
-def test_an_upstream_that_cannot_be_read_is_not_one_without_news(desk: Desk) -> None:
+def test_an_upstream_that_cannot_be_read_is_not_one_without_new_data(desk: Desk) -> None:
     failed = probe(
         3,
         minutes(3),
@@ -354,7 +354,7 @@ def test_two_sensors_with_one_id_are_refused_in_one_sentence(desk: Desk) -> None
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_the_job_tells_two_sensors_with_one_id_apart(desk: Desk) -> None:
+def test_the_job_distinguishes_two_sensors_with_one_id(desk: Desk) -> None:
     theirs = control(1, TEN, "sales.orders", control_id="sales.orders_7", job_id=OTHER_JOB)
     desk.store.append(Ledger.CONTROLS, [theirs])
     assert find_sensor(desk.store, "sales.orders", "7").job_id == OTHER_JOB
@@ -404,7 +404,7 @@ def test_a_job_that_heartbeat_starts_takes_nothing_by_itself(tmp_path: Path) -> 
         desk.senses()
 
 
-def test_a_job_asks_on_while_a_tick_loads_the_edited_seed(desk: Desk) -> None:
+def test_a_job_still_requests_events_while_a_tick_loads_the_edited_seed(desk: Desk) -> None:
     desk.arrives(3)
     del desk.store.tables["scheduled_jobs"]
     place = replace(desk.place, left_alone=frozenset({JOB}))
@@ -412,7 +412,7 @@ def test_a_job_asks_on_while_a_tick_loads_the_edited_seed(desk: Desk) -> None:
     assert len(acquire(place, sensor, Caller(at=TEN))) == 1
 
 
-def test_a_message_keeps_all_it_says_on_its_way_through_the_inbox(desk: Desk) -> None:
+def test_a_message_keeps_all_it_contains_on_its_way_through_the_inbox(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses(run_id=9)
     desk.ticks(4)
@@ -440,7 +440,7 @@ def test_the_run_that_heartbeat_started_is_followed_on_all_the_same(desk: Desk) 
     assert [each.run_id for each in state.with_consumed(desk.ticks(4)).runs] == [70]
 
 
-def test_following_runs_leaves_what_jobs_say_of_themselves_alone(desk: Desk) -> None:
+def test_following_runs_leaves_what_jobs_report_of_themselves_alone(desk: Desk) -> None:
     desk.arrives(3)
     desk.senses()
     started = run(2, 1, minutes(2), RunStatus.STARTED, run_id=70)

@@ -76,13 +76,13 @@ def test_a_late_partition_brings_nothing_older_back(gaps: Gaps) -> None:
     ]
 
 
-def test_what_comes_from_the_future_is_told(gaps: Gaps) -> None:
+def test_what_comes_from_the_future_is_reported(gaps: Gaps) -> None:
     gaps.pipeline.append([order(5, 13)], datetime.fromisoformat("2263-01-01"), "from_the_future")
     output = gaps.pipeline.run("ours_from_the_future")
     assert "partitions of bronze.from_the_future are in the future: 2263-01-01" in output
 
 
-def test_what_is_older_than_the_look_back_is_told_and_can_be_taken(gaps: Gaps) -> None:
+def test_what_is_older_than_the_lookback_is_reported_and_can_be_taken(gaps: Gaps) -> None:
     assert (
         "ours_too_late: 1 partitions of bronze.too_late were never taken as they are now"
         in gaps.said

@@ -196,7 +196,7 @@ def lake(
     spark.sql(f"drop schema if exists {SCHEMA} cascade")
 
 
-def test_a_row_number_counts_the_rows_of_a_key_in_the_order_asked_for(lake: Lake) -> None:
+def test_a_row_number_counts_the_rows_of_a_key_in_the_requested_order(lake: Lake) -> None:
     assert lake.rows("numbered", "*") == [
         (1, "Bern", 2, 2, 1),
         (1, "Oslo", 1, 3, 1),
@@ -221,7 +221,7 @@ def test_of_each_key_the_first_row_stays_and_null_is_a_key(lake: Lake) -> None:
     ]
 
 
-def test_rows_that_the_order_does_not_tell_apart_give_the_same_answer_however_they_come(
+def test_rows_that_the_order_does_not_distinguish_give_the_same_answer_however_they_come(
     lake: Lake,
 ) -> None:
     assert lake.rows("latest_turned", "id, n, v") == lake.rows("latest", "id, n, v")
@@ -231,7 +231,7 @@ def test_a_row_is_left_out_when_a_known_one_comes_before_it(lake: Lake) -> None:
     assert lake.rows("newer_than_known") == [(1, "a"), (3, "a"), (4, "a")]
 
 
-def test_a_surrogate_key_tells_null_text_and_delimiters_apart_and_knows_a_number_by_its_value(
+def test_a_surrogate_key_distinguishes_null_text_and_delimiters_and_equates_numbers_by_value(
     lake: Lake,
 ) -> None:
     by_key: dict[object, set[object]] = {}
@@ -388,7 +388,7 @@ def test_a_partition_that_was_rewritten_with_as_many_rows_is_taken_again(lake: L
     assert (8, "mended") in lake.rows("silver_date")
 
 
-def test_partitions_older_than_the_look_back_are_told_and_taken_on_demand(lake: Lake) -> None:
+def test_partitions_older_than_the_lookback_are_reported_and_taken_on_demand(lake: Lake) -> None:
     lake.append({1: [(100, "lost?")]}, only=["bronze_date"])
     assert lake.waiting("silver_date") == Backlog(count=0, oldest=None)
     output = lake.run("silver_date")

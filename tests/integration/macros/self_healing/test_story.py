@@ -91,12 +91,12 @@ def test_the_run_after_the_last_failure_brings_silver_to_where_it_would_be_witho
     assert len(lived.pipeline.rows("silver.orders")) > 30
 
 
-def test_the_full_job_of_every_day_would_say_the_same(lived: Lived) -> None:
+def test_the_full_job_of_every_day_would_give_the_same(lived: Lived) -> None:
     lived.pipeline.run("daily")
     assert lived.pipeline.rows("silver.daily") == lived.pipeline.rows("silver.orders")
 
 
-def test_silver_says_what_the_sources_say(lived: Lived) -> None:
+def test_silver_contains_what_the_sources_contain(lived: Lived) -> None:
     expected = list(source_on(DAYS[-1]).values())
     for of, (_, again) in BRANCH.items():
         latest = {
@@ -159,7 +159,7 @@ def test_the_model_of_the_document_loses_rows_in_the_same_weeks(lived: Lived) ->
     assert {(shop, number) for shop, number, *_ in lost} >= {("branch", 3), ("branch", 504)}
 
 
-def test_a_daily_pipeline_needs_somebody_to_run_days_again_and_the_manual_says_how_many() -> None:
+def test_a_daily_pipeline_needs_somebody_to_run_days_again_and_the_manual_states_how_many() -> None:
     classical = Classical()
     classical.live()
     expected = {(o.shop, o.number): o for o in source_on(DAYS[-1]).values()}

@@ -188,7 +188,7 @@ def test_rows_that_are_committed_late_come_by_the_overlap(lake: Lake) -> None:
 
 
 @LONG
-def test_rows_without_a_value_are_read_each_time_unless_they_are_not_wanted(lake: Lake) -> None:
+def test_rows_without_a_value_are_read_each_time_unless_they_are_excluded(lake: Lake) -> None:
     lake.create().add(1, "new", day(0)).add(2, "unknown", None)
     lake.take(day(1))
     lake.add(3, "unknown", None)
@@ -276,7 +276,7 @@ def test_a_table_that_is_no_bronze_table_is_refused(
     assert "\n" not in str(raised.value)
 
 
-def test_what_is_wrong_is_said_in_one_sentence(lake: Lake) -> None:
+def test_what_is_wrong_is_reported_in_one_sentence(lake: Lake) -> None:
     lake.create("id bigint, ratio double, updated_at timestamp")
     source = lake.by_column()
     wrong: list[tuple[dict[str, object], str]] = [

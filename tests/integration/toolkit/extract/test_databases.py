@@ -155,7 +155,7 @@ def test_a_backlog_of_a_database_comes_in_pieces(shop: Shop) -> None:
     assert set(shop.lake.rows("id")) == {(1,), (2,), (3,), (9,), (10,)}
 
 
-def test_what_is_wrong_with_a_database_is_said_in_one_sentence(shop: Shop) -> None:
+def test_what_is_wrong_with_a_database_is_reported_in_one_sentence(shop: Shop) -> None:
     shop.create("id int, updated_at timestamptz, ratio float8").add("1, 'infinity', 1")
     unreachable = extract.Database(url="jdbc:postgresql://127.0.0.1:1/none", timeout_seconds=2)
     nothing = extract.Database(url=shop.database.url, password="env:NO_SUCH_SECRET")

@@ -103,7 +103,7 @@ def test_of_a_table_that_is_not_there_nothing_is_known(spark: "SparkSession") ->
         assert extract.newest(spark, name, "updated_at", now=day(1)) is None
 
 
-def test_a_look_back_that_is_too_short_asks_the_whole_table_and_says_so(
+def test_a_lookback_that_is_too_short_queries_the_whole_table_and_logs_it(
     spark: "SparkSession", caplog: pytest.LogCaptureFixture
 ) -> None:
     bronze = Bronze(spark, "delta", "timestamp").add(day(0), day(-1))
@@ -117,7 +117,7 @@ def test_a_look_back_that_is_too_short_asks_the_whole_table_and_says_so(
 
 
 @LONG
-def test_a_table_whose_rows_have_no_value_says_that_all_is_extracted_again(
+def test_for_a_table_whose_rows_have_no_value_it_is_logged_that_all_is_extracted_again(
     spark: "SparkSession", caplog: pytest.LogCaptureFixture
 ) -> None:
     bronze = Bronze(spark, "delta", "timestamp").add(day(0), None)
@@ -142,7 +142,7 @@ def test_a_value_of_the_future_is_named_and_hides_nothing(
 
 
 @LONG
-def test_where_all_values_are_of_the_future_all_is_extracted_again_and_that_is_said(
+def test_where_all_values_are_of_the_future_all_is_extracted_again_and_that_is_logged(
     spark: "SparkSession", caplog: pytest.LogCaptureFixture
 ) -> None:
     bronze = Bronze(spark, "delta", "timestamp").add(day(0), day(500))

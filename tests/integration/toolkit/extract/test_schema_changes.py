@@ -205,7 +205,7 @@ def test_an_instant_as_text_is_the_same_in_every_zone(lake: Lake) -> None:
 
 
 @BOTH
-def test_a_rule_that_says_stop_leaves_everything_as_it_was(lake: Lake) -> None:
+def test_a_rule_set_to_stop_leaves_everything_as_it_was(lake: Lake) -> None:
     put(lake, 1, "select 1 as id, 7 as amount")
     before = lake.spark.table(lake.bronze).schema
     rules = extract.SchemaRules(changed_type=STOP, new_column=STOP)

@@ -134,7 +134,7 @@ def inbox(lake: Lake, tmp_path: Path) -> Inbox:
     return inbox
 
 
-def test_each_file_comes_once_and_again_when_it_is_written_anew(lake: Lake, inbox: Inbox) -> None:
+def test_each_file_comes_once_and_again_when_it_is_written_again(lake: Lake, inbox: Inbox) -> None:
     inbox.put("a 1%+.csv", "id,status\n1,new\n", day(0))
     inbox.put("b.json", '{"id": "2", "status": "new"}\n', day(0))
     inbox.put("_ignored.csv", "id\n9\n", day(0)).put("empty.csv", "id,status\n", day(0))
@@ -197,7 +197,7 @@ def test_files_of_partition_folders_are_followed_by_the_folder(lake: Lake, inbox
 
 
 @LONG
-def test_what_is_wrong_with_files_is_said_in_one_sentence(lake: Lake, inbox: Inbox) -> None:
+def test_what_is_wrong_with_files_is_reported_in_one_sentence(lake: Lake, inbox: Inbox) -> None:
     inbox.put("a.parquet", "this is not parquet", day(0))
     wrong = [
         (extract.Files(path=f"{inbox.path}/none"), "cannot be read: the folder"),

@@ -110,7 +110,7 @@ def test_messages_that_were_deleted_before_they_came_are_named(shop: Shop) -> No
 
 
 @LONG
-def test_what_is_wrong_with_a_topic_is_said_in_one_sentence(shop: Shop) -> None:
+def test_what_is_wrong_with_a_topic_is_reported_in_one_sentence(shop: Shop) -> None:
     shop.send("a", "b").take(1)
     nowhere = extract.KafkaCluster(bootstrap_servers=("127.0.0.1:1",), timeout_seconds=1)
     wrong = [

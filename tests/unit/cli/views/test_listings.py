@@ -164,7 +164,7 @@ def stored(runs: list[Run]) -> FakeStore:
     return store
 
 
-def test_runs_are_listed_newest_first_and_no_more_than_asked_for() -> None:
+def test_runs_are_listed_newest_first_and_no_more_than_requested() -> None:
     store = stored(some_runs(9))
     listed = list_runs(store, folded_through=-1, job_id=1, limit=3)
     assert [each.intent_id for each in listed] == ["7", "5", "3"]
@@ -231,7 +231,7 @@ def test_an_event_has_one_line_with_the_end_of_its_table_and_no_tags() -> None:
     assert "table_id" not in lines[1]
 
 
-def test_tags_are_shown_when_asked_for() -> None:
+def test_tags_are_shown_when_requested() -> None:
     console = terminal(width=200)
     show_events(console, [an_event()], is_verbose=True)
     assert "table_id=8adf2c7f-4ad3-4973" in "".join(lines_of(console))

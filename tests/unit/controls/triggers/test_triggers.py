@@ -57,7 +57,7 @@ def test_a_file_with_its_header_alone_is_right() -> None:
         {"table": "/data/lake/orders"},
     ],
 )
-def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
+def test_what_is_allowed_is_not_reported(cells: dict[str, str]) -> None:
     assert told(row(**cells)) == []
 
 
@@ -165,7 +165,7 @@ def test_what_is_allowed_is_not_told(cells: dict[str, str]) -> None:
         ),
     ],
 )
-def test_a_cell_that_is_wrong_is_told_with_what_is_allowed(
+def test_a_cell_that_is_wrong_is_reported_with_what_is_allowed(
     cells: dict[str, str], said: str
 ) -> None:
     other = {"trigger_id": "other", "table": "sales.returns", "job_id": "8", **cells}
@@ -173,19 +173,19 @@ def test_a_cell_that_is_wrong_is_told_with_what_is_allowed(
 
 
 @pytest.mark.parametrize("frequency", ["-1", "1.5", "", "100001", "1e3", "٣"])
-def test_a_frequency_that_is_no_whole_number_from_one_on_is_told(frequency: str) -> None:
+def test_a_frequency_that_is_no_whole_number_from_one_on_is_reported(frequency: str) -> None:
     (output,) = told(row(frequency=frequency))
     assert output.startswith(f"line 2: frequency: '{frequency}' is not a frequency")
 
 
 @pytest.mark.parametrize("start", ["2026-02-30", "2026-03-01T25:00", "2026-W01-1", "", "20260301"])
-def test_a_start_that_is_no_instant_is_told(start: str) -> None:
+def test_a_start_that_is_no_instant_is_reported(start: str) -> None:
     (output,) = told(row(start_timestamp=start))
     assert output.startswith(f"line 2: start_timestamp: '{start}' is not an instant")
 
 
 @pytest.mark.parametrize("expiry", ["0 hours", "-1 hours", "6", "6h", "1.5 hours", "6 years"])
-def test_an_expiry_that_is_no_length_of_time_is_told(expiry: str) -> None:
+def test_an_expiry_that_is_no_length_of_time_is_reported(expiry: str) -> None:
     (output,) = told(row(expires_after=expiry))
     assert output.startswith(f"line 2: expires_after: '{expiry}' is not a length of time")
 
@@ -211,7 +211,7 @@ def test_the_rows_of_a_trigger_agree_in_everything_but_table_partition_and_tags(
     ]
 
 
-def test_a_row_that_says_the_same_again_is_told_however_it_is_spelled() -> None:
+def test_a_row_that_states_the_same_again_is_reported_however_it_is_spelled() -> None:
     again = row(table="spark_catalog.`Sales`.orders", tags="b=2; a=1")
     assert told(row(tags="a=1;b=2"), again, row(tags="a=1")) == [
         "line 3: it repeats line 2; a table, a partition and tags once is allowed"
@@ -251,7 +251,7 @@ def test_a_job_has_one_name_in_the_controls_and_in_the_triggers() -> None:
         ),
     ],
 )
-def test_a_file_that_has_another_shape_is_told(content: str, said: str) -> None:
+def test_a_file_that_has_another_shape_is_reported(content: str, said: str) -> None:
     assert told_of(content) == [said]
 
 

@@ -73,14 +73,14 @@ def test_controls_that_are_not_there_are_broken(tmp_path: Path) -> None:
     assert "cannot be read" in only(controls(patient), Level.BROKEN).what
 
 
-def test_controls_are_looked_at_alone_when_the_ledger_of_them_is_damaged(tmp_path: Path) -> None:
+def test_controls_are_checked_alone_when_the_ledger_of_them_is_damaged(tmp_path: Path) -> None:
     patient = a_patient(tmp_path / "home")
     create_ledgers(patient.home.warehouse)
     (patient.tables / Ledger.CONTROLS / "_delta_log" / f"{0:020}.json").write_text("{")
     assert Level.BROKEN not in levels(controls(patient))
 
 
-def test_a_secret_that_nobody_has_set_is_broken_and_named_by_its_key(tmp_path: Path) -> None:
+def test_a_secret_that_is_not_set_is_broken_and_named_by_its_key(tmp_path: Path) -> None:
     found = only(secrets(a_patient(tmp_path / "home", SHOP)), Level.BROKEN)
     assert found.where == "connections.jdbc.shop.password"
     assert found.what == "env:SHOP_PASSWORD is not set; set it where Heartbeat runs"

@@ -52,7 +52,7 @@ def test_what_is_broken_stands_first_with_its_place_and_what_to_do() -> None:
     ]
 
 
-def test_what_is_fine_is_one_line_each_and_only_the_state_directory_says_where() -> None:
+def test_what_is_fine_is_one_line_each_and_only_the_state_directory_shows_where() -> None:
     assert page(FINDINGS)[-4:] == [
         "ok 2",
         "  state directory  can be written, on ext4",

@@ -26,7 +26,7 @@ def test_a_tick_of_just_now_is_fine(patient: Patient) -> None:
     assert (found.level, found.what) == (Level.OK, "the last tick was 20s ago")
 
 
-def test_a_clock_that_went_back_is_told_by_the_newest_tick(
+def test_a_clock_that_went_back_is_detected_by_the_newest_tick(
     patient: Patient, store: LocalStore
 ) -> None:
     note_tick(patient.home.folder, NOON - timedelta(hours=1))
@@ -35,7 +35,7 @@ def test_a_clock_that_went_back_is_told_by_the_newest_tick(
     assert found.what == "is 5m behind the newest tick, of 2026-03-01 12:05:00Z"
 
 
-def test_no_tick_for_long_is_told(patient: Patient) -> None:
+def test_no_tick_for_long_is_reported(patient: Patient) -> None:
     note_tick(patient.home.folder, NOON - timedelta(hours=3))
     assert only(clock(patient), Level.ATTENTION).what.startswith("none for 3h")
 
@@ -102,7 +102,7 @@ def a_run(job_id: int, status: RunStatus, run_id: int | None = 1) -> Run:
     return replace(row, job_id=job_id, job_name=f"job {job_id}")
 
 
-def test_jobs_that_are_held_parked_or_unanswered_are_told_apart(
+def test_jobs_that_are_held_parked_or_unanswered_are_reported_separately(
     patient: Patient, store: LocalStore
 ) -> None:
     rows = [
@@ -122,7 +122,7 @@ def test_jobs_that_are_held_parked_or_unanswered_are_told_apart(
     ]
 
 
-def test_a_run_that_goes_on_for_long_is_told(patient: Patient, store: LocalStore) -> None:
+def test_a_run_that_goes_on_for_long_is_reported(patient: Patient, store: LocalStore) -> None:
     began = NOON - timedelta(hours=7)
     row = replace(a_run(1, RunStatus.STARTED), decided_at=began, started_at=began)
     store.append(Ledger.RUNS, [row])
@@ -134,7 +134,7 @@ def test_runs_that_go_on_or_ended_well_are_fine(patient: Patient, store: LocalSt
     assert levels(runs(patient)) == [Level.OK]
 
 
-def test_a_run_that_nobody_could_ask_about_for_long_is_told(
+def test_a_run_that_could_not_be_queried_for_long_is_reported(
     patient: Patient, store: LocalStore
 ) -> None:
     row = replace(a_run(1, RunStatus.STARTED), decided_at=NOON, started_at=NOON)
@@ -146,7 +146,7 @@ def test_a_run_that_nobody_could_ask_about_for_long_is_told(
     assert found.what == "1 job with an unreachable run: job 1"
 
 
-def test_a_failed_job_that_starts_again_by_itself_needs_nobody(
+def test_a_failed_job_that_starts_again_by_itself_needs_no_operator(
     patient: Patient, store: LocalStore
 ) -> None:
     store.append(Ledger.RUNS, [a_run(1, RunStatus.FAILED)])

@@ -86,11 +86,11 @@ def test_who_ticks_on_a_network_drive_is_warned_in_one_sentence(tmp_path: Path) 
     assert network_warning(tmp_path / "home", mounts(tmp_path)) is None
 
 
-def test_without_a_list_of_mounts_nobody_knows_the_kind(tmp_path: Path) -> None:
+def test_without_a_list_of_mounts_the_kind_is_unknown(tmp_path: Path) -> None:
     assert file_system_of(tmp_path, tmp_path / "no such file") is None
 
 
-def test_a_folder_that_is_not_there_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported_with_the_way_out(tmp_path: Path) -> None:
     patient = a_patient(tmp_path / "home")
     patient.home.folder.rmdir()
     assert "init" in only(state_directory(patient), Level.ATTENTION).todo
@@ -144,7 +144,7 @@ def test_the_room_of_a_folder_that_is_not_there_is_that_of_the_one_above(tmp_pat
     assert "free" in found.what
 
 
-def test_who_holds_the_lock_is_told_and_is_no_trouble(tmp_path: Path) -> None:
+def test_the_process_that_holds_the_lock_is_reported_and_is_no_trouble(tmp_path: Path) -> None:
     patient = a_patient(tmp_path / "home")
     with ProcessLock(patient.home.folder, command="tick"):
         [found] = lock(patient)

@@ -48,7 +48,7 @@ def test_registered_events_for_the_next_tick_are_a_message(patient: Patient) -> 
 @pytest.mark.parametrize(
     "name", ["1.json", "1.unreadable", "registered-1.jsonl.unreadable", "registered-1.unreadable"]
 )
-def test_a_message_that_cannot_be_read_is_told_and_left_where_it_is(
+def test_a_message_that_cannot_be_read_is_reported_and_left_where_it_is(
     patient: Patient, name: str
 ) -> None:
     path = leave(patient, name, '{"kind": "ret')
@@ -81,12 +81,12 @@ def test_a_quarantined_item_of_a_workspace_is_removed_by_a_statement(patient: Pa
     )
 
 
-def test_a_message_whose_sender_died_while_writing_is_told(patient: Patient) -> None:
+def test_a_message_whose_sender_died_while_writing_is_reported(patient: Patient) -> None:
     leave(patient, ".1.json.part", '{"kind": "ret', minutes_ago=30)
     assert "never finished" in only(inbox(patient), Level.ATTENTION).what
 
 
-def test_a_message_that_is_being_written_is_not_told(patient: Patient) -> None:
+def test_a_message_that_is_being_written_is_not_reported(patient: Patient) -> None:
     leave(patient, ".1.json.part", '{"kind": "ret')
     assert levels(inbox(patient)) == [Level.OK]
 
@@ -113,7 +113,7 @@ def test_a_state_of_another_version_is_fine_since_the_tables_are_read_instead(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"x"', "7", "null"])
-def test_a_damaged_state_is_told_and_there_is_nothing_to_do(
+def test_a_damaged_state_is_reported_and_there_is_nothing_to_do(
     patient: Patient, store: LocalStore, text: str
 ) -> None:
     patient.home.state.write_text(text)
@@ -125,7 +125,7 @@ def hand_over(store: LocalStore, file: Path, status: RunStatus) -> None:
     store.append(Ledger.RUNS, [run(1, 1, NOON, status, parameters=parameters)])
 
 
-def test_a_list_of_events_that_vanished_under_a_run_is_told(
+def test_a_list_of_events_that_vanished_under_a_run_is_reported(
     patient: Patient, store: LocalStore
 ) -> None:
     hand_over(store, patient.home.payloads / "gone.json", RunStatus.STARTED)
@@ -146,7 +146,7 @@ def test_a_list_that_is_there_is_counted(patient: Patient, store: LocalStore) ->
     assert (found.level, found.what) == (Level.OK, "1 list of events, 2 B")
 
 
-def test_lists_that_fill_the_disk_are_told(patient: Patient) -> None:
+def test_lists_that_fill_the_disk_are_reported(patient: Patient) -> None:
     patient.home.payloads.mkdir()
     with (patient.home.payloads / "large.json").open("wb") as file:
         file.truncate(2_000_000_000)

@@ -135,7 +135,9 @@ DAMAGE: Mapping[str, tuple[Callable[[Patient], object], str, str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_table_is_broken_and_told_with_its_file(damage: str, patient: Patient) -> None:
+def test_a_damaged_table_is_broken_and_reported_with_its_file(
+    damage: str, patient: Patient
+) -> None:
     damaging, what, todo = DAMAGE[damage]
     damaging(patient)
 
@@ -157,7 +159,7 @@ CURABLE: Mapping[str, Callable[[Patient], object]] = {
 
 
 @pytest.mark.parametrize("damage", CURABLE)
-def test_doing_what_is_said_makes_the_table_whole_again(damage: str, patient: Patient) -> None:
+def test_doing_what_is_stated_makes_the_table_whole_again(damage: str, patient: Patient) -> None:
     CURABLE[damage](patient)
     found = only(tables(patient), Level.BROKEN)
     assert found.todo.startswith("remove this file")
@@ -212,7 +214,7 @@ def test_nothing_is_missing_before_anything_was_built(tmp_path: Path) -> None:
     assert list(tables(a_patient(tmp_path / "home"))) == []
 
 
-def test_many_damaged_files_are_told_by_three(patient: Patient) -> None:
+def test_many_damaged_files_are_reported_in_three_entries(patient: Patient) -> None:
     for path in table_of(patient).glob("*.parquet"):
         path.unlink()
 

@@ -35,13 +35,13 @@ def something_happens(context: Context, number: int = 10_000) -> None:
     context.store.append(Ledger.TICKS, [tick(number, NOW)])
 
 
-def test_no_page_is_written_where_none_is_wanted(project: Path) -> None:
+def test_no_page_is_written_where_none_is_configured(project: Path) -> None:
     before = {*project.rglob("*.html")}
     Keeper(context_of(project)).keep()
     assert {*project.rglob("*.html")} == before
 
 
-def test_the_page_is_written_where_the_configuration_says(project: Path) -> None:
+def test_the_page_is_written_at_the_configured_path(project: Path) -> None:
     Keeper(context_of(project, KEPT)).keep()
     content = content_in((project / "out" / "page.html").read_text())
     assert content["now"] == 2 * 86_400

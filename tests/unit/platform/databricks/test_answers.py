@@ -64,11 +64,11 @@ def test_everything_that_may_hide_a_run_is_unknown(error: Exception) -> None:
         errors.PermissionDenied("no", error_code="PERMISSION_DENIED"),
     ],
 )
-def test_wrong_credentials_say_nothing_about_a_run(error: Exception) -> None:
+def test_wrong_credentials_prove_nothing_about_a_run(error: Exception) -> None:
     assert isinstance(answer_of_error(error), NotAllowed)
 
 
-def test_a_wait_that_is_asked_for_is_kept_within_bounds() -> None:
+def test_a_wait_that_is_requested_is_kept_within_bounds() -> None:
     answer = answer_of_error(retried(errors.TooManyRequests("slow down", retry_after_secs=3600)))
     assert answer == Unknown(message="slow down", wait_seconds=600.0, is_throttled=True)
 

@@ -184,7 +184,7 @@ def test_an_answer_that_sends_the_client_elsewhere_is_not_followed_and_renews_th
     assert desk.run_now() == Accepted(run_id=5)
 
 
-def test_a_login_page_says_nothing_about_a_run() -> None:
+def test_a_login_page_states_nothing_about_a_run() -> None:
     desk = Desk(Answer(body=PAGE))
     with pytest.raises(JobsApiError, match="run 5: the answer is not JSON"):
         desk.jobs.get_run(5)
@@ -195,7 +195,7 @@ def test_a_login_page_says_nothing_about_a_run() -> None:
     [{}, {"state": {"life_cycle_state": "RUNNING"}}, {**RUN, "run_id": 7}, {**RUN, "run_id": 5.0}],
     ids=str,
 )
-def test_an_answer_that_is_not_about_the_run_says_nothing_about_it(body: object) -> None:
+def test_an_answer_that_is_not_about_the_run_states_nothing_about_it(body: object) -> None:
     with pytest.raises(JobsApiError, match="did not report on run 5"):
         Desk(Answer(body=body)).jobs.get_run(5)
 
@@ -216,7 +216,7 @@ def test_an_answer_that_is_not_about_the_run_says_nothing_about_it(body: object)
     ],
     ids=str,
 )
-def test_an_answer_that_is_no_whole_list_does_not_say_that_there_are_no_more_runs(
+def test_an_answer_that_is_no_whole_list_does_not_mean_that_there_are_no_more_runs(
     body: object,
 ) -> None:
     with pytest.raises(JobsApiError, match="did not list the runs of job 1"):
@@ -231,7 +231,7 @@ def test_a_job_without_runs_has_none(body: object) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, "", {"runs": None}, {"next_page_token": ""}])
-def test_an_answer_that_says_nothing_of_runs_proves_nothing_although_the_api_knows_the_job(
+def test_an_answer_that_states_nothing_of_runs_proves_nothing_although_the_api_has_the_job(
     body: object,
 ) -> None:
     desk = Desk(Answer(body=body), Answer(body={"job_id": 1}))
@@ -255,7 +255,7 @@ def test_an_empty_answer_about_a_job_that_is_gone_proves_nothing_as_runs_outlive
 
 
 @pytest.mark.parametrize("about", [{}, {"job_id": 2}, {"job_id": 1.0}, [], PAGE], ids=str)
-def test_an_empty_answer_of_what_does_not_know_the_job_says_nothing_of_its_runs(
+def test_an_empty_answer_of_what_does_not_recognize_the_job_states_nothing_of_its_runs(
     about: object,
 ) -> None:
     with pytest.raises(JobsApiError, match="did not list the runs of job 1"):
@@ -266,7 +266,7 @@ def _page(number: int) -> Answer:
     return Answer(body={"runs": [RUN], "has_more": True, "next_page_token": str(number)})
 
 
-def test_a_list_ends_at_a_bound_and_says_that_it_is_not_whole() -> None:
+def test_a_list_ends_at_a_bound_and_reports_that_it_is_not_whole() -> None:
     desk = Desk(*map(_page, range(MOST_PAGES + 1)))
     reports = desk.jobs.list_runs(1)
     assert [next(reports).run_id for _ in range(MOST_PAGES)] == [RUN["run_id"]] * MOST_PAGES
@@ -297,7 +297,7 @@ def test_a_list_whose_pages_come_round_again_ends_with_an_error() -> None:
 
 
 @pytest.mark.parametrize("call", ["get_run", "list_runs"])
-def test_too_many_questions_are_told_with_the_wait_within_bounds(call: str) -> None:
+def test_too_many_requests_are_reported_with_the_wait_within_bounds(call: str) -> None:
     desk = Desk(replace(refusal(429), headers={"Retry-After": "3600"}))
     with pytest.raises(ThrottledError) as raised:
         CALLS[call](desk.jobs)
@@ -321,7 +321,7 @@ def test_too_many_questions_are_told_with_the_wait_within_bounds(call: str) -> N
         (504, {}, 30),
     ],
 )
-def test_the_wait_that_an_answer_asks_for_is_bounded(
+def test_the_wait_that_an_answer_requests_is_bounded(
     status: int, headers: Mapping[str, str], seconds: float
 ) -> None:
     answer = Desk(replace(refusal(status), headers=headers)).run_now()

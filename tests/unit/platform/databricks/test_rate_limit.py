@@ -48,7 +48,7 @@ def later(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def test_a_start_is_held_back_for_as_long_as_its_answer_asked_for_and_no_other_is() -> None:
+def test_a_start_is_held_back_for_as_long_as_its_answer_requested_and_no_other_is() -> None:
     waits = Waits()
     waits.note("mine", Unknown(message="503", wait_seconds=30), START)
     assert waits.holds_back(later(29), "mine")

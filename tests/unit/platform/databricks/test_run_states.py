@@ -92,7 +92,7 @@ def test_an_internal_error_without_a_result_failed() -> None:
     assert outcome_of(RunWords(life_cycle_state="INTERNAL_ERROR")) is Outcome.FAILED
 
 
-def test_a_timeout_is_a_timeout_though_its_code_says_cancelled() -> None:
+def test_a_timeout_is_a_timeout_though_its_code_reads_cancelled() -> None:
     words = RunWords(
         life_cycle_state="TERMINATED",
         result_state="TIMEDOUT",
@@ -138,11 +138,11 @@ def test_an_unknown_life_cycle_is_not_over() -> None:
     assert outcome_of(RunWords(life_cycle_state="BRAND_NEW", result_state="SUCCESS")) is None
 
 
-def test_a_run_that_says_nothing_of_its_state_is_not_over() -> None:
+def test_a_run_that_reports_nothing_of_its_state_is_not_over() -> None:
     assert report_of(run_json()).outcome is None
 
 
-def test_a_success_with_failures_is_a_success_unless_told_otherwise() -> None:
+def test_a_success_with_failures_is_a_success_unless_configured_otherwise() -> None:
     words = RunWords(life_cycle_state="TERMINATED", result_state="SUCCESS_WITH_FAILURES")
     assert outcome_of(words) is Outcome.SUCCEEDED
     assert outcome_of(words, partial_success=Outcome.FAILED) is Outcome.FAILED
@@ -196,7 +196,7 @@ def test_the_parameters_of_a_run_are_read_by_name() -> None:
 
 
 @pytest.mark.parametrize("told", [None, {}, "text"])
-def test_a_run_without_a_list_of_parameters_tells_none(told: object) -> None:
+def test_a_run_without_a_list_of_parameters_reports_none(told: object) -> None:
     assert report_of(run_json(job_parameters=told)).parameters == {}
 
 

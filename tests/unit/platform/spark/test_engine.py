@@ -158,7 +158,7 @@ def test_an_owner_that_is_frozen_is_killed(
     assert process.wait(60) in (-signal.SIGKILL, -signal.SIGTERM)
 
 
-def test_a_folder_knows_whether_a_process_uses_its_engine(folder: EngineFolder) -> None:
+def test_a_folder_shows_whether_a_process_uses_its_engine(folder: EngineFolder) -> None:
     assert not folder.has_users
     with folder.users_lock() as lock:
         fcntl.flock(lock, fcntl.LOCK_SH)

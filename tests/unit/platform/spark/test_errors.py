@@ -18,7 +18,7 @@ except errors.SPARK_ERRORS:
 """
 
 
-def test_a_client_without_a_gateway_to_a_jvm_tells_the_errors_of_spark() -> None:
+def test_a_client_without_a_gateway_to_a_jvm_recognizes_the_errors_of_spark() -> None:
     command = [sys.executable, "-c", _WITHOUT_GATEWAY]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("of Spark\n", "")

@@ -70,7 +70,7 @@ def test_an_installation_without_pyspark_is_one_sentence_with_the_way_out(
     assert no.value.exit_code is ExitCode.USAGE
 
 
-def test_doctor_says_what_to_install_for_the_local_target(
+def test_doctor_states_what_to_install_for_the_local_target(
     tmp_path: Path, without_pyspark: None
 ) -> None:
     found = only(java(a_patient(tmp_path / "home")), Level.BROKEN)
@@ -112,7 +112,7 @@ def test_the_packaged_java_is_used_where_the_machines_own_is_too_new(tmp_path: P
     assert find_java(environ(path=new), packaged=lambda: runtime).packaged
 
 
-def test_no_java_at_all_is_told_with_the_way_out() -> None:
+def test_no_java_at_all_is_reported_with_the_way_out() -> None:
     with pytest.raises(ConfigurationError) as reported:
         find_java(environ(), packaged=no_package)
     assert str(reported.value) == (

@@ -57,7 +57,7 @@ def held(metastore: Path, kind: str) -> Iterator[int]:
         child.wait()
 
 
-def test_the_lock_files_of_a_dead_process_block_nobody(metastore: Path) -> None:
+def test_the_lock_files_of_a_dead_process_block_no_process(metastore: Path) -> None:
     assert other_holder(metastore) is None
     require_free(metastore, FakeClock(NOON))
 

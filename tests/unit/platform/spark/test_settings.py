@@ -26,7 +26,7 @@ def test_an_engine_has_its_tables_in_its_state_directory(tmp_path: Path) -> None
     assert f"{tmp_path}/metastore" in settings["spark.hadoop.javax.jdo.option.ConnectionURL"]
 
 
-def test_java_says_nothing_of_its_own_where_answers_stand() -> None:
+def test_java_prints_nothing_of_its_own_where_answers_stand() -> None:
     options = session_settings(PROJECT)[OPTIONS].split()
     # The first takes away what Java logs to standard output by itself.
     assert [each for each in options if each.startswith("-Xlog")] == [
@@ -48,7 +48,7 @@ def test_java_starts_from_an_archive_of_classes_where_there_is_one(
 
 
 @pytest.mark.parametrize("jar", ["", "/a folder/hadoop-defaults.jar"])
-def test_hadoops_defaults_are_looked_for_first_in_the_jar_of_the_set_up(
+def test_hadoops_defaults_are_searched_for_first_in_the_jar_of_the_set_up(
     monkeypatch: pytest.MonkeyPatch, jar: str
 ) -> None:
     monkeypatch.setenv("HEARTBEAT_HADOOP_DEFAULTS", jar)

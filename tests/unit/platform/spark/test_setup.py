@@ -90,7 +90,7 @@ def test_each_line_of_a_lock_has_the_hashes_of_its_files(path: Path) -> None:
         ("HEARTBEAT_HADOOP_DEFAULTS", "/share/heartbeat/hadoop-defaults.jar"),
     ],
 )
-def test_each_python_is_told_where_the_jars_are(name: str, path: str) -> None:
+def test_each_python_is_given_the_location_of_the_jars(name: str, path: str) -> None:
     assert variables_after(startup_line(OWN).strip(), name).endswith(path)
 
 
@@ -98,7 +98,7 @@ def test_the_machines_own_java_is_left_to_the_machine() -> None:
     assert variables_after(startup_line(OWN).strip(), "JAVA_HOME") == "None"
 
 
-def test_the_packaged_java_is_told_where_there_is_no_other() -> None:
+def test_the_packaged_java_is_named_where_there_is_no_other() -> None:
     assert variables_after(startup_line(PACKAGED).strip(), "HEARTBEAT_JDK") == "/it's here"
 
 
@@ -123,7 +123,7 @@ def test_what_a_person_has_set_stays() -> None:
     assert reported == "/mine"
 
 
-def test_what_spark_has_resolved_is_read_from_what_its_launcher_says() -> None:
+def test_what_spark_has_resolved_is_read_from_what_its_launcher_prints() -> None:
     said = "(spark.files,file:///x.jar)\n(spark.jars,file:///a%20b/x-1.jar,file:///y-2.jar)\nfile:///z\n"
     assert resolved_jars(said) == [Path("/a b/x-1.jar"), Path("/y-2.jar")]
 

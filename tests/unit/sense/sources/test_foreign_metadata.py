@@ -423,7 +423,7 @@ def doubled(depth: int) -> dict[str, Any]:
         "an unknown codec",
     ],
 )
-def test_a_container_that_asks_for_too_much_is_refused(
+def test_a_container_that_requires_too_much_is_refused(
     content: bytes, error: type[AvroError]
 ) -> None:
     with pytest.raises(error):

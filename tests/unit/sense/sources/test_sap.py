@@ -4,7 +4,7 @@ from harness.config.sources import FirstSight
 from tests.support.databases import Warehouse
 
 
-def test_a_run_that_is_green_at_two_looks_is_told_once() -> None:
+def test_a_run_that_is_green_at_two_probes_is_reported_once() -> None:
     bw = Warehouse().watch()
     bw.results()
     bw.run("L1")
@@ -21,7 +21,7 @@ def test_the_first_sight_of_many_runs_is_one_event_for_the_last() -> None:
     assert bw.events(4) == ["L3"]
 
 
-def test_a_baseline_is_silent_and_the_next_run_is_told() -> None:
+def test_a_baseline_is_silent_and_the_next_run_is_reported() -> None:
     bw = Warehouse().watch(on_first_sight=FirstSight.BASELINE)
     bw.run("L1")
     first = bw.events(3)
@@ -30,7 +30,7 @@ def test_a_baseline_is_silent_and_the_next_run_is_told() -> None:
     assert (first, bw.events()) == ([], ["L2"])
 
 
-def test_a_red_run_is_no_news_and_its_repair_is_though_a_later_one_was_green_before() -> None:
+def test_a_red_run_is_no_new_data_and_its_repair_is_though_a_later_one_was_green_before() -> None:
     bw = Warehouse().watch()
     bw.results()
     bw.run("L1", status="R", at="20250423010000")
@@ -41,7 +41,7 @@ def test_a_red_run_is_no_news_and_its_repair_is_though_a_later_one_was_green_bef
     assert (before, bw.events(3)) == (["L2"], ["L1"])
 
 
-def test_a_chain_that_shows_ended_and_goes_on_is_told_once_when_it_has_ended() -> None:
+def test_a_chain_that_shows_ended_and_goes_on_is_reported_once_when_it_has_ended() -> None:
     bw = Warehouse().watch()
     bw.results()
     reported = []
@@ -94,7 +94,7 @@ def test_all_chains_of_a_system_are_one_statement() -> None:
     assert (bw.events(3, "C7"), len(bw.queries.asked)) == (["L1"], 3)
 
 
-def test_what_is_older_than_the_look_back_is_not_looked_at() -> None:
+def test_what_is_older_than_the_lookback_is_not_probed() -> None:
     bw = Warehouse(look_back_days=7).watch()
     bw.results()
     bw.run("L1", at="20250410010000")
@@ -102,7 +102,7 @@ def test_what_is_older_than_the_look_back_is_not_looked_at() -> None:
     assert bw.events(3) == []
 
 
-def test_a_longer_look_back_makes_no_old_run_new() -> None:
+def test_a_longer_lookback_makes_no_old_run_new() -> None:
     bw = Warehouse(look_back_days=1).watch()
     bw.run("L1", at="20250401010000")
     bw.run("L2", at="20250423010000")
@@ -113,7 +113,7 @@ def test_a_longer_look_back_makes_no_old_run_new() -> None:
     assert bw.events(3) == []
 
 
-def test_log_ids_are_let_go_when_they_are_older_than_the_look_back() -> None:
+def test_log_ids_are_let_go_when_they_are_older_than_the_lookback() -> None:
     bw = Warehouse(look_back_days=1).watch()
     bw.run("L1", at="20250422010000")
     bw.events(3)
@@ -152,7 +152,7 @@ def test_the_largest_value_is_the_start_of_the_last_run() -> None:
     assert bw.upstreams["SALES"].upstream_value == "20250423010000"
 
 
-def test_a_query_is_asked_of_the_new_runs() -> None:
+def test_a_query_is_run_over_the_new_runs() -> None:
     query = "select * from sensor_new_data where ?upstream_key > '20250423'"
     bw = Warehouse().watch(upstream_key="LOAD_DATE", preprocess_query=query)
     bw.run("L1")

@@ -74,14 +74,14 @@ def test_first_sight_of_an_empty_folder_is_silent(folder: Folder) -> None:
     assert folder.reported() == []
 
 
-def test_first_sight_tells_each_file_that_is_there(folder: Folder) -> None:
+def test_first_sight_reports_each_file_that_is_there(folder: Folder) -> None:
     folder.put("b", seconds=1)
     folder.put("a", seconds=2)
 
     assert folder.reported() == [("my_trigger/b", "APPEND"), ("my_trigger/a", "APPEND")]
 
 
-def test_first_sight_as_baseline_is_silent_and_what_follows_is_told(tmp_path: Path) -> None:
+def test_first_sight_as_baseline_is_silent_and_what_follows_is_reported(tmp_path: Path) -> None:
     folder = Folder(tmp_path, on_first_sight=FirstSight.BASELINE)
     folder.put("old")
     first = folder.reported()
@@ -97,15 +97,15 @@ def test_a_new_file_is_an_append(folder: Folder) -> None:
     assert folder.reported() == NEW
 
 
-def test_a_file_is_told_once(known: Folder) -> None:
+def test_a_file_is_reported_once(known: Folder) -> None:
     assert known.reported() == []
 
 
-def test_an_idle_look_has_the_very_same_position(known: Folder) -> None:
+def test_an_idle_probe_has_the_very_same_cursor(known: Folder) -> None:
     assert known.probe_once().position == known.upstream.position
 
 
-def test_a_restart_tells_nothing_again(known: Folder) -> None:
+def test_a_restart_reports_nothing_again(known: Folder) -> None:
     known.restart()
 
     assert known.reported() == []
@@ -157,7 +157,7 @@ def test_a_file_put_back_is_another_event_than_before(folder: Folder) -> None:
     assert first.id_at("u") != again.id_at("u")
 
 
-def test_the_same_file_looked_at_twice_has_the_same_event_id(folder: Folder) -> None:
+def test_the_same_file_probed_twice_has_the_same_event_id(folder: Folder) -> None:
     folder.put("go")
     ids = set()
     for _ in range(2):
@@ -187,13 +187,13 @@ def test_a_file_of_the_future_does_not_hide_a_later_one(known: Folder) -> None:
 
 
 @pytest.mark.parametrize("name", ["_SUCCESS", ".go", "go.tmp", "go.crc", "go._COPYING_"])
-def test_files_that_are_being_written_are_not_told(known: Folder, name: str) -> None:
+def test_files_that_are_being_written_are_not_reported(known: Folder, name: str) -> None:
     known.put(name)
 
     assert known.reported() == []
 
 
-def test_an_event_says_what_a_reader_of_files_needs(folder: Folder) -> None:
+def test_an_event_contains_what_a_reader_of_files_needs(folder: Folder) -> None:
     folder.put("go", "12345", seconds=7)
     [event] = folder.probe_once().events
 
@@ -350,7 +350,7 @@ def test_a_position_of_version_1_goes_on_without_an_event(folder: Folder) -> Non
     assert (result.failure, result.events, result.position) == (None, (), written)
 
 
-def test_after_a_position_of_version_1_only_what_changed_is_told(folder: Folder) -> None:
+def test_after_a_cursor_of_version_1_only_what_changed_is_reported(folder: Folder) -> None:
     for name in ("a", "b", "c"):
         folder.put(name)
     former = digest(f"{folder.path}/a\x1f1\x1f100000000000", 12)
@@ -373,7 +373,7 @@ def test_after_a_position_of_version_1_only_what_changed_is_told(folder: Folder)
 
 
 @pytest.mark.parametrize(("known", "lost"), [ALIKE, ALIKE[::-1]])
-def test_a_file_that_version_1_took_for_another_is_told_once_and_is_no_update(
+def test_a_file_that_version_1_took_for_another_is_reported_once_and_is_no_update(
     folder: Folder, known: str, lost: str
 ) -> None:
     folder.put(known)

@@ -66,7 +66,7 @@ def test_each_turn_has_a_higher_number(tables: Tables) -> None:
     assert epochs == [1, 2, 3]
 
 
-def test_the_row_says_when_the_last_tick_began_that_has_ended_whoever_holds_the_lease_now(
+def test_the_row_states_when_the_last_ended_tick_began_whichever_process_holds_the_lease_now(
     tables: Tables,
 ) -> None:
     def known() -> datetime | None:
@@ -123,7 +123,9 @@ def test_in_a_workspace_what_is_older_than_the_turn_of_who_ticks_and_than_its_la
         assert context.last_tick_at(decided) == after(known)
 
 
-def test_a_frozen_process_that_wakes_up_writes_nothing_and_is_told(tables: Tables) -> None:
+def test_a_frozen_process_that_wakes_up_writes_nothing_and_reports_the_lost_lease(
+    tables: Tables,
+) -> None:
     zombie = tables.frozen()
     with tables.process() as holder:
         FencedStore(tables.ledgers, holder).append(Ledger.TICKS, [tick_row(1)])
@@ -134,7 +136,7 @@ def test_a_frozen_process_that_wakes_up_writes_nothing_and_is_told(tables: Table
     assert tables.numbers() == [1]
 
 
-def test_a_process_that_froze_between_its_look_and_its_append_writes_nothing(
+def test_a_process_that_froze_between_its_check_and_its_append_writes_nothing(
     tables: Tables,
 ) -> None:
     zombie = tables.process("run").__enter__()
@@ -201,7 +203,7 @@ def test_a_process_whose_intent_landed_just_before_it_froze_starts_nothing(
     assert successors and jobs.requests == []
 
 
-def test_a_process_that_lost_the_lease_while_it_waited_for_its_rate_calls_nobody(
+def test_a_process_that_lost_the_lease_while_it_waited_for_its_rate_sends_no_request(
     tables: Tables, tmp_path: Path
 ) -> None:
     jobs = FakeJobs()
@@ -269,7 +271,7 @@ class _Unfenceable(MemoryStore):
         raise StateError("the ledger ledger_runs cannot be written")
 
 
-def test_nobody_writes_before_every_ledger_knows_the_new_turn(tables: Tables) -> None:
+def test_no_process_writes_before_every_ledger_records_the_new_lease(tables: Tables) -> None:
     tables.frozen()
     tables.ledgers, ledgers = _Unfenceable(), tables.ledgers
     with pytest.raises(StateError, match="ledger_runs cannot be written"), tables.process():
@@ -280,7 +282,7 @@ def test_nobody_writes_before_every_ledger_knows_the_new_turn(tables: Tables) ->
         assert ledgers.fingerprint(Ledger.RUNS) != before
 
 
-def test_the_lease_is_renewed_at_half_time_and_asked_for_at_no_check_before(
+def test_the_lease_is_renewed_at_half_time_and_requested_at_no_check_before(
     tables: Tables,
 ) -> None:
     with tables.process() as lease:
@@ -294,7 +296,7 @@ def test_the_lease_is_renewed_at_half_time_and_asked_for_at_no_check_before(
         assert tables.lease.row.expires_at == tables.clock.now() + timedelta(seconds=LEASE_SECONDS)
 
 
-def test_a_lease_that_cannot_be_renewed_is_kept_while_nobody_else_takes_it(
+def test_a_lease_that_cannot_be_renewed_is_kept_while_no_other_process_takes_it(
     tables: Tables,
 ) -> None:
     with tables.process() as lease:
@@ -337,7 +339,7 @@ def test_a_lease_of_a_clock_that_was_far_ahead_does_not_last_until_then(tables: 
 
 
 @pytest.mark.parametrize("minutes", [-4, 4])
-def test_clocks_that_differ_by_less_than_the_lease_lasts_disturb_nobody(
+def test_clocks_that_differ_by_less_than_the_lease_lasts_disturb_no_process(
     tables: Tables, minutes: int
 ) -> None:
     wrong = FakeClock(NOON + timedelta(minutes=minutes))
@@ -348,7 +350,7 @@ def test_clocks_that_differ_by_less_than_the_lease_lasts_disturb_nobody(
 
 
 @pytest.mark.parametrize("minutes", [-6, 6])
-def test_whoever_takes_over_too_early_by_a_wrong_clock_ends_the_turn_of_the_other(
+def test_a_process_that_takes_over_too_early_by_a_wrong_clock_ends_the_lease_of_the_other(
     tables: Tables, minutes: int
 ) -> None:
     wrong = FakeClock(NOON + timedelta(minutes=minutes))
@@ -383,7 +385,7 @@ def test_a_process_that_woke_up_late_leaves_no_state_file_for_the_next_one(
     assert load_state(file, tables.ledgers) is None
 
 
-def test_of_many_that_want_a_lease_one_gets_it_each_time_and_no_turn_is_had_twice(
+def test_of_many_that_request_a_lease_one_gets_it_each_time_and_no_lease_is_had_twice(
     tmp_path: Path,
 ) -> None:
     racers, sweeps = 4, 6

@@ -57,7 +57,7 @@ def take(home: Path, now: datetime = NOON) -> None:
         pass
 
 
-def test_a_second_process_is_told_who_holds_the_lock(tmp_path: Path) -> None:
+def test_the_refusal_of_a_second_process_names_who_holds_the_lock(tmp_path: Path) -> None:
     with another_process_holding(tmp_path) as child, pytest.raises(LockedError) as refused:
         take(tmp_path)
     assert str(refused.value) == (
@@ -67,7 +67,7 @@ def test_a_second_process_is_told_who_holds_the_lock(tmp_path: Path) -> None:
     assert refused.value.exit_code is ExitCode.LOCKED
 
 
-def test_a_lock_of_another_day_is_told_with_its_day(tmp_path: Path) -> None:
+def test_a_lock_of_another_day_is_reported_with_its_day(tmp_path: Path) -> None:
     with (
         another_process_holding(tmp_path),
         pytest.raises(LockedError, match="2026-03-01 08:12:03Z"),
@@ -75,7 +75,7 @@ def test_a_lock_of_another_day_is_told_with_its_day(tmp_path: Path) -> None:
         take(tmp_path, datetime(2026, 3, 4, tzinfo=UTC))
 
 
-def test_a_lock_ends_with_its_killed_holder_and_the_file_left_behind_blocks_nobody(
+def test_a_lock_ends_with_its_killed_holder_and_the_file_left_behind_blocks_no_process(
     tmp_path: Path,
 ) -> None:
     with another_process_holding(tmp_path) as child:
@@ -149,7 +149,7 @@ def test_a_child_process_that_outlives_the_holder_does_not_keep_the_lock(tmp_pat
         child.communicate()
 
 
-def test_the_file_says_who_holds_the_lock_and_nothing_of_an_earlier_longer_text(
+def test_the_file_names_who_holds_the_lock_and_nothing_of_an_earlier_longer_text(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "lock").write_text("x" * 3000)
@@ -163,7 +163,7 @@ def test_the_file_says_who_holds_the_lock_and_nothing_of_an_earlier_longer_text(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', '{"since": "later"}'])
-def test_a_holder_that_has_not_said_who_it_is_still_holds_the_lock(
+def test_a_holder_that_has_not_recorded_who_it_is_still_holds_the_lock(
     tmp_path: Path, text: str
 ) -> None:
     with another_process_holding(tmp_path):
@@ -172,14 +172,14 @@ def test_a_holder_that_has_not_said_who_it_is_still_holds_the_lock(
             take(tmp_path)
 
 
-def test_a_state_directory_that_cannot_be_made_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_state_directory_that_cannot_be_made_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file, not a folder")
     with pytest.raises(StateError, match=r"home cannot be used \(file exists\): .*HEARTBEAT_HOME"):
         take(tmp_path / "home")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full device")
-def test_a_full_disk_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "lock").symlink_to("/dev/full")
     with pytest.raises(StateError, match=r"cannot be used \((no space left|invalid)"):
         take(tmp_path)

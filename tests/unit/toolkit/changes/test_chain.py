@@ -57,7 +57,7 @@ def test_a_first_event_without_predecessor_stands_for_the_whole_table(kind: Tabl
 
 
 @BOTH
-def test_whoever_sees_a_table_for_the_first_time_wants_all_of_it(kind: TableFormat) -> None:
+def test_a_table_that_is_seen_for_the_first_time_is_needed_whole(kind: TableFormat) -> None:
     chain = chain_of([step(4, 5, kind, first_sight="true")])
 
     assert chain.fault is Fault.FIRST_SIGHT
@@ -75,7 +75,7 @@ def test_whoever_sees_a_table_for_the_first_time_wants_all_of_it(kind: TableForm
         ("schema_changed", Fault.SCHEMA),
     ],
 )
-def test_what_an_event_says_of_itself_breaks_the_chain(
+def test_what_an_event_states_about_itself_breaks_the_chain(
     kind: TableFormat, tag: str, fault: Fault
 ) -> None:
     chain = chain_of([step(4, 5, kind), step(5, 6, kind, **{tag: "true"})])
@@ -121,7 +121,7 @@ def test_an_event_for_a_backlog_of_a_delta_table_covers_what_it_stands_for() -> 
     assert ends(chain) == ("3", "901")
 
 
-def test_a_backlog_told_by_one_and_singly_by_another_is_whole() -> None:
+def test_a_backlog_reported_by_one_at_once_and_singly_by_another_is_whole() -> None:
     assert chain_of(
         [step(4, 7, coalesced_from="5"), step(4, 5), step(5, 7), step(7, 8)]
     ).is_complete
@@ -155,7 +155,7 @@ def test_a_circle_beside_the_row_of_iceberg_snapshots_is_not_left_out() -> None:
     assert chain.fault is Fault.FORK
 
 
-def test_without_times_nobody_knows_the_ends_of_a_broken_chain_of_iceberg() -> None:
+def test_without_times_the_ends_of_a_broken_chain_of_iceberg_are_unknown() -> None:
     assert ends(chain_of([step(4, 5, ICEBERG), step(6, 7, ICEBERG)])) == (None, None)
 
 

@@ -55,7 +55,7 @@ def test_all_commits_after_a_version_are_read_up_to_the_newest(table: GoldenTabl
     assert [commit.version for commit in commits(table, until=1)] == [1, 2]
 
 
-def test_a_commit_that_was_cleaned_away_is_told(table: GoldenTable) -> None:
+def test_a_commit_that_was_cleaned_away_is_reported(table: GoldenTable) -> None:
     table.commit(add("two"))
     table.commit(add("three"))
     table.file(1).unlink()
@@ -64,12 +64,12 @@ def test_a_commit_that_was_cleaned_away_is_told(table: GoldenTable) -> None:
         commits(table)
 
 
-def test_a_version_that_the_log_does_not_reach_is_told(table: GoldenTable) -> None:
+def test_a_version_that_the_log_does_not_reach_is_reported(table: GoldenTable) -> None:
     with pytest.raises(LogGoneError, match="version 1 is not in its log any more"):
         commits(table, until=1)
 
 
-def test_a_commit_that_cannot_be_read_is_told(table: GoldenTable) -> None:
+def test_a_commit_that_cannot_be_read_is_reported(table: GoldenTable) -> None:
     table.file(table.commit(add("two"))).write_text('{"add": {}}')
 
     with pytest.raises(ProbeFailedError, match="commit 1 of its log is corrupt"):
@@ -97,7 +97,7 @@ def test_a_commit_that_takes_rows_away_does_not_only_append(
     assert commit.only_appends is only_appends
 
 
-def test_files_that_the_table_had_before_are_told_when_they_were_removed(
+def test_files_that_the_table_had_before_are_reported_when_they_were_removed(
     table: GoldenTable,
 ) -> None:
     table.commit(add("two"))
@@ -141,7 +141,7 @@ def test_a_deletion_vector_that_is_gone_from_the_disk_is_named(table: GoldenTabl
         ({"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000"}, None),
     ],
 )
-def test_a_deletion_vector_is_found_where_the_log_says(
+def test_a_deletion_vector_is_found_where_the_log_places_it(
     vector: dict[str, object], path: str | None
 ) -> None:
     assert vector_path("/t", vector) == path
@@ -165,7 +165,7 @@ def test_a_feed_is_read_from_the_data_where_a_commit_has_no_files_of_it(
     assert missing_of_feed(LocalStorage(), commits(table)) is None
 
 
-def test_a_file_of_another_table_is_looked_for_where_it_is(
+def test_a_file_of_another_table_is_searched_for_where_it_is(
     table: GoldenTable, tmp_path: Path
 ) -> None:
     table.commit(remove(f"file://{tmp_path}/cloned"))

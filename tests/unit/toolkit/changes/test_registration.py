@@ -117,7 +117,7 @@ def test_partitions_have_as_many_levels_as_ticks_have_recorded(home: Path) -> No
     assert register(event, repartitioned=True) == 1
 
 
-def test_a_folder_that_cannot_be_written_is_told(home: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(home: Path) -> None:
     home.parent.mkdir(exist_ok=True)
     home.write_text("a file")
     with pytest.raises(StateError, match="The events cannot be left in"):
@@ -130,7 +130,7 @@ def _emitted(*arguments: str, text: str = "") -> str:
     return answer.stdout
 
 
-def test_emit_says_in_one_line_how_many_events_it_has_registered(home: Path) -> None:
+def test_emit_prints_in_one_line_how_many_events_it_has_registered(home: Path) -> None:
     output = _emitted(
         "--table", "a.b", "--format", "hive", "--partition", "7", "--partition", '"x"'
     )
@@ -235,7 +235,7 @@ def test_a_wrong_call_of_emit_is_one_sentence_and_ends_with_two(
         (b'{"table": "a\\u0000b", "table_format": "DELTA"}', "has characters that cannot be seen"),
     ],
 )
-def test_a_line_that_is_no_event_is_told_with_its_place(
+def test_a_line_that_is_no_event_is_reported_with_its_place(
     home: Path, tmp_path: Path, line: bytes, sentence: str
 ) -> None:
     file = tmp_path / "bad.jsonl"

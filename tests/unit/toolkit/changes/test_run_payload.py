@@ -116,7 +116,7 @@ def test_a_list_whose_file_is_gone_is_read_from_the_tables(many: Handed) -> None
     assert changes.read(many.text) == from_file
 
 
-def test_a_reference_to_no_recorded_run_is_told_in_one_sentence(many: Handed) -> None:
+def test_a_reference_to_no_recorded_run_is_reported_in_one_sentence(many: Handed) -> None:
     many.file.unlink()
     with pytest.raises(StateError, match="No run of the intent other with the attempt 2"):
         changes.read(many.with_reference(intent_id="other"))
@@ -145,7 +145,7 @@ def test_where_neither_file_nor_tables_are_the_sentence_names_both(
 
 
 @pytest.mark.parametrize("text", [None, "", "  "])
-def test_a_process_that_heartbeat_has_not_started_is_told_so(
+def test_a_process_that_heartbeat_has_not_started_is_reported_as_such(
     monkeypatch: pytest.MonkeyPatch, text: str | None
 ) -> None:
     monkeypatch.delenv("HEARTBEAT_EVENTS", raising=False)
@@ -167,7 +167,7 @@ def test_a_process_that_heartbeat_has_not_started_is_told_so(
         "[" * 100_000,
     ],
 )
-def test_what_is_damaged_is_told_in_one_sentence(text: str) -> None:
+def test_what_is_damaged_is_reported_in_one_sentence(text: str) -> None:
     with pytest.raises(ConfigurationError) as reported:
         changes.read(text)
     assert str(reported.value).startswith("The payload of this run is damaged: ")

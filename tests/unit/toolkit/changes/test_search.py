@@ -91,13 +91,15 @@ def test_events_come_in_the_order_of_their_registration(store: LocalStore) -> No
     assert [event.event_ts for event in found] == sorted(event.event_ts or 0 for event in found)
 
 
-def test_an_event_that_two_have_told_has_the_tags_of_its_newest_row(store: LocalStore) -> None:
+def test_an_event_that_two_upstreams_have_reported_has_the_tags_of_its_newest_row(
+    store: LocalStore,
+) -> None:
     (event,) = find(store, asked({"start": MARCH + 48 * HOUR, "end": MARCH + 49 * HOUR}))
     assert (event.event_id, event.tags) == ("told twice", {"files": "1", "complete": "daily"})
 
 
 @pytest.mark.parametrize(("said", "milliseconds"), INSTANTS)
-def test_an_instant_may_be_said_in_several_ways(
+def test_an_instant_may_be_written_in_several_ways(
     said: datetime | str | int, milliseconds: int
 ) -> None:
     assert asked({"start": said}).start == milliseconds
@@ -106,7 +108,7 @@ def test_an_instant_may_be_said_in_several_ways(
 @pytest.mark.parametrize(
     "said", [*NO_INSTANTS, datetime(2026, 3, 1, tzinfo=UTC).replace(tzinfo=None), 10**18, True, 1.5]
 )
-def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
+def test_what_is_no_instant_is_reported_in_one_sentence(said: object) -> None:
     with pytest.raises(
         ConfigurationError, match=r"^The start '.*' is not an instant; write "
     ) as reported:
@@ -129,7 +131,7 @@ def test_what_is_no_instant_is_told_in_one_sentence(said: object) -> None:
         ({"tags": {"rows": 7}}, "The tag 'rows' with the value 7 is not text"),
     ],
 )  # fmt: skip
-def test_a_wrong_wish_is_told_in_one_sentence(wanted: Mapping[str, object], said: str) -> None:
+def test_a_wrong_query_is_reported_in_one_sentence(wanted: Mapping[str, object], said: str) -> None:
     with pytest.raises(ConfigurationError) as reported:
         asked(wanted)
     assert str(reported.value).startswith(said)
@@ -177,13 +179,13 @@ def test_compacting_keeps_the_days_of_the_ledger_apart(tmp_path: Path) -> None:
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
-def test_python_code_asks_by_one_function(home: Path) -> None:
+def test_python_code_queries_by_one_function(home: Path) -> None:
     found = changes.events("lake.flights", tags={"complete": "hourly"}, end="2026-03-02", home=home)
     assert [event.event_id for event in found] == ["first"]
     assert found[0].partition == ('"2026-02-28"', '"5"')
 
 
-def test_python_code_is_told_of_a_folder_that_is_not_set_up(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_set_up_is_reported_to_python_code(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="is not set up yet"):
         changes.events(home=tmp_path)
 
@@ -205,7 +207,7 @@ def test_a_script_gets_the_events_as_a_json_list(ask_on_the_command_line: QueryS
 @pytest.mark.parametrize(
     "given", ["2026-02-28;5", '["2026-02-28", 5]', '"2026-02-28";"5"', r'["\"2026-02-28\"", "5"]']
 )
-def test_events_are_asked_for_by_a_partition_in_every_spelling(
+def test_events_are_requested_by_a_partition_in_every_spelling(
     ask_on_the_command_line: QuerySession, given: str
 ) -> None:
     answer = ask_on_the_command_line(

@@ -239,7 +239,7 @@ def test_a_script_walks_through_its_states_as_time_goes_by(bench: Bench) -> None
     assert seen == [states.PENDING, states.RUNNING, states.RUNNING, states.TIMED_OUT]
 
 
-def test_a_scripted_run_ends_when_its_script_says_and_not_when_it_is_looked_at(
+def test_a_scripted_run_ends_at_the_time_in_its_script_and_not_when_it_is_queried(
     bench: Bench,
 ) -> None:
     script = ({"phase": "RUNNING", "seconds": 5}, {"phase": "SUCCESS"})

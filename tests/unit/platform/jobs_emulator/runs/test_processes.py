@@ -78,13 +78,13 @@ def test_a_silent_failure_names_its_exit_code(processes: Processes, task: Task) 
     assert phase_after(end) == states.FAILED.with_message("The command ended with 7.")
 
 
-def test_a_program_that_is_not_there_fails_and_says_so(processes: Processes, task: Task) -> None:
+def test_a_program_that_is_not_there_fails_and_is_named(processes: Processes, task: Task) -> None:
     end = run(processes, replace(task, command=("/no/such/program",)))
     assert phase_after(end).result_state == "FAILED"
     assert "/no/such/program" in phase_after(end).message
 
 
-def test_a_folder_that_is_not_there_fails_and_says_so(processes: Processes, task: Task) -> None:
+def test_a_folder_that_is_not_there_fails_and_is_named(processes: Processes, task: Task) -> None:
     end = run(processes, replace(task, cwd="/no/such/folder"))
     assert "/no/such/folder" in phase_after(end).message
 

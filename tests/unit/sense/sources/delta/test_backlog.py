@@ -79,7 +79,7 @@ def test_hundreds_of_commits_are_an_event_each(table: GoldenTable, watcher: Watc
     ]
 
 
-def test_the_commits_beyond_a_number_are_one_event_that_says_so(
+def test_the_commits_beyond_a_number_are_one_event_that_states_it(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     appends(table, REPORTED_SINGLY + 240)
@@ -105,7 +105,7 @@ def test_one_commit_beyond_the_number_is_an_event_of_its_own(
     assert versions(result.events) == [*range(1, REPORTED_SINGLY + 2)]
 
 
-def test_what_was_told_together_is_told_once(table: GoldenTable, watcher: Watcher) -> None:
+def test_what_was_reported_together_is_reported_once(table: GoldenTable, watcher: Watcher) -> None:
     appends(table, REPORTED_SINGLY + 240)
     watcher.probe_once()
     watcher.restart()
@@ -205,7 +205,7 @@ def test_the_one_partition_of_all_is_the_partition(partitioned: GoldenTable) -> 
     assert beyond(partitioned, "2025-04-23", "2025-04-23").partition == ('"2025-04-23"',)
 
 
-def test_the_partitions_of_all_are_told(partitioned: GoldenTable) -> None:
+def test_the_partitions_of_all_are_reported(partitioned: GoldenTable) -> None:
     event = beyond(partitioned, "2025-04-24", "2025-04-23", "2025-04-24")
 
     assert (event.partition, event.tags["partitions"]) == (
@@ -239,7 +239,7 @@ def test_partitions_are_not_put_together_across_a_change_of_the_schema(
 # A tick that dies between the events and the cursor after them
 
 
-def test_a_look_that_is_made_again_tells_the_same_though_more_has_come(
+def test_a_probe_that_is_made_again_reports_the_same_though_more_has_come(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     appends(table, REPORTED_SINGLY + 240)
@@ -254,7 +254,7 @@ def test_a_look_that_is_made_again_tells_the_same_though_more_has_come(
     assert again.events == lost.events
 
 
-def test_however_often_it_dies_each_commit_is_told_once(
+def test_however_often_it_dies_each_commit_is_reported_once(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     recorded: dict[str, ChangeEvent] = {}
@@ -267,7 +267,7 @@ def test_however_often_it_dies_each_commit_is_told_once(
     assert sorted(versions(recorded.values())) == [*range(1, table.version + 1)]
 
 
-def test_a_look_that_dies_below_the_number_is_no_limit_to_the_next(
+def test_a_probe_that_dies_below_the_number_is_no_limit_to_the_next(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     appends(table, 300)
@@ -317,7 +317,7 @@ def another_life(table: GoldenTable) -> Watcher:
 
 
 @pytest.mark.parametrize("begun", [first_sight, a_gap, another_life])
-def test_an_event_for_the_whole_table_is_the_same_when_the_look_is_made_again(
+def test_an_event_for_the_whole_table_is_the_same_when_the_probe_is_made_again(
     table: GoldenTable, begun: Callable[[GoldenTable], Watcher]
 ) -> None:
     watcher = begun(table)
@@ -337,7 +337,7 @@ def test_an_event_for_the_whole_table_is_the_same_when_the_look_is_made_again(
 # How far one probe goes
 
 
-def test_a_look_at_a_slow_store_reads_the_first_ones_and_leaves_the_rest(
+def test_a_probe_of_a_slow_store_reads_the_first_ones_and_leaves_the_rest(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     appends(table, REPORTED_SINGLY + 240)
@@ -352,7 +352,7 @@ def test_a_look_at_a_slow_store_reads_the_first_ones_and_leaves_the_rest(
     ]
 
 
-def test_a_look_that_is_made_again_goes_as_far_however_slow_the_store_has_become(
+def test_a_probe_that_is_made_again_goes_as_far_however_slow_the_store_has_become(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     appends(table, REPORTED_SINGLY + 240)
@@ -365,13 +365,15 @@ def test_a_look_that_is_made_again_goes_as_far_however_slow_the_store_has_become
 @pytest.mark.parametrize(
     ("read", "is_full"), [(REPORTED_SINGLY - 1, False), (REPORTED_SINGLY, True)]
 )
-def test_a_look_that_keeps_many_files_reads_only_the_first_ones(read: int, is_full: bool) -> None:
+def test_a_probe_that_keeps_many_files_reads_only_the_first_ones(read: int, is_full: bool) -> None:
     found = Portion().is_full(version=read, read=read, changes=1, files=FILES_PER_PROBE + 1)
 
     assert found is is_full
 
 
-def test_more_than_one_look_reads_is_left_to_the_next(table: GoldenTable, watcher: Watcher) -> None:
+def test_more_than_one_probe_reads_is_left_to_the_next(
+    table: GoldenTable, watcher: Watcher
+) -> None:
     appends(table, VERSIONS_PER_PROBE + 1)
 
     reported = [len(watcher.probe_once().events) for _ in range(3)]
@@ -397,7 +399,7 @@ def test_the_largest_value_of_all_together_is_the_one_that_counts(tmp_path: Path
     assert (result.upstream_value, watcher.rows.asked) == ("9000", [])
 
 
-def test_together_they_are_no_news_when_the_largest_value_did_not_grow(tmp_path: Path) -> None:
+def test_together_they_are_nothing_new_when_the_largest_value_did_not_grow(tmp_path: Path) -> None:
     table = GoldenTable(tmp_path / "keyed").create()
     watcher = Watcher(str(table.path), source="lmu_delta_table", key="id")
     watcher.probe_once()
@@ -408,7 +410,7 @@ def test_together_they_are_no_news_when_the_largest_value_did_not_grow(tmp_path:
     assert len(watcher.probe_once().events) == REPORTED_SINGLY
 
 
-def test_a_query_is_asked_once_over_the_new_files_of_all(table: GoldenTable) -> None:
+def test_a_query_is_run_once_over_the_new_files_of_all(table: GoldenTable) -> None:
     watcher = Watcher(str(table.path), query="select * from sensor_new_data")
     watcher.probe_once()
     appends(table, REPORTED_SINGLY + 240)
@@ -438,7 +440,7 @@ def more_history(watcher: Watcher, count: int) -> None:
     watcher.history.rows[:0] = [row(newest + number) for number in range(count, 0, -1)]
 
 
-def test_a_long_history_is_told_singly_and_together_too(by_history: Watcher) -> None:
+def test_a_long_history_is_reported_singly_and_together_too(by_history: Watcher) -> None:
     more_history(by_history, REPORTED_SINGLY + 240)
 
     result = by_history.probe_once()
@@ -446,7 +448,7 @@ def test_a_long_history_is_told_singly_and_together_too(by_history: Watcher) -> 
     assert (len(result.events), versions(result.events)) == (REPORTED_SINGLY + 1, [*range(1, 741)])
 
 
-def test_a_look_at_a_long_history_that_is_made_again_tells_the_same(by_history: Watcher) -> None:
+def test_a_probe_of_a_long_history_that_is_made_again_reports_the_same(by_history: Watcher) -> None:
     more_history(by_history, REPORTED_SINGLY + 240)
     lost = by_history.die_after_the_events()
     more_history(by_history, 100)
@@ -455,7 +457,9 @@ def test_a_look_at_a_long_history_that_is_made_again_tells_the_same(by_history: 
     assert versions(by_history.probe_once().events) == [*range(741, 841)]
 
 
-def test_what_an_older_life_told_holds_up_no_look(table: GoldenTable, watcher: Watcher) -> None:
+def test_what_an_older_life_reported_holds_up_no_probe(
+    table: GoldenTable, watcher: Watcher
+) -> None:
     appends(table, 10)
     watcher.upstream = replace(watcher.upstream, reported_snapshots=frozenset({"9999", "x@y", ""}))
 

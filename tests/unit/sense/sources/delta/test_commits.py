@@ -142,7 +142,9 @@ def test_a_commit_that_changes_data_is_one_event_of_its_kind(
     assert watcher.operations() == [operation]
 
 
-def test_two_commits_between_two_looks_are_two_events(table: GoldenTable, watcher: Watcher) -> None:
+def test_two_commits_between_two_probes_are_two_events(
+    table: GoldenTable, watcher: Watcher
+) -> None:
     table.commit(info("WRITE"), add("a"))
     table.commit(info("OPTIMIZE"), *MOVED)
     table.commit(info("DELETE"), remove("a"))
@@ -155,7 +157,7 @@ def test_two_commits_between_two_looks_are_two_events(table: GoldenTable, watche
     assert reported == [("2", "1", "APPEND"), ("4", "2", "DELETE")]
 
 
-def test_an_append_that_is_removed_before_we_look_still_happened(
+def test_an_append_that_is_removed_before_the_next_probe_still_happened(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     table.commit(info("WRITE"), add("a"))
@@ -164,7 +166,7 @@ def test_an_append_that_is_removed_before_we_look_still_happened(
     assert watcher.operations() == ["APPEND", "DELETE"]
 
 
-def test_the_same_commit_looked_at_twice_has_the_same_event_id(
+def test_the_same_commit_probed_twice_has_the_same_event_id(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     table.commit(info("WRITE"), add("a"))

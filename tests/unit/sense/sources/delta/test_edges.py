@@ -94,7 +94,7 @@ def test_first_sight_as_baseline_is_no_event_but_what_follows_is(table: GoldenTa
     assert (first, watcher.operations()) == ([], ["APPEND"])
 
 
-def test_a_restart_tells_nothing_again(table: GoldenTable, watcher: Watcher) -> None:
+def test_a_restart_reports_nothing_again(table: GoldenTable, watcher: Watcher) -> None:
     watcher.restart()
 
     assert watcher.operations() == []
@@ -103,7 +103,7 @@ def test_a_restart_tells_nothing_again(table: GoldenTable, watcher: Watcher) -> 
 # Cost
 
 
-def test_an_idle_look_is_two_stats_and_the_very_same_position(watcher: Watcher) -> None:
+def test_an_idle_probe_is_two_stats_and_the_very_same_cursor(watcher: Watcher) -> None:
     watcher.storage.calls.clear()
 
     result = watcher.probe_once()
@@ -112,7 +112,7 @@ def test_an_idle_look_is_two_stats_and_the_very_same_position(watcher: Watcher) 
     assert watcher.storage.calls == [f"stat {4:020d}.json", f"stat {3:020d}.json"]
 
 
-def test_an_idle_look_of_a_new_process_lists_nothing(watcher: Watcher) -> None:
+def test_an_idle_probe_of_a_new_process_lists_nothing(watcher: Watcher) -> None:
     before = watcher.upstream.position
     watcher.restart()
     watcher.storage.calls.clear()
@@ -123,7 +123,7 @@ def test_an_idle_look_of_a_new_process_lists_nothing(watcher: Watcher) -> None:
     assert [call.split()[0] for call in watcher.storage.calls] == ["stat", "stat"]
 
 
-def test_a_look_reads_only_the_new_commits(table: GoldenTable, watcher: Watcher) -> None:
+def test_a_probe_reads_only_the_new_commits(table: GoldenTable, watcher: Watcher) -> None:
     with_appends(table, 2)
     watcher.storage.calls.clear()
     watcher.probe_once()
@@ -132,7 +132,7 @@ def test_a_look_reads_only_the_new_commits(table: GoldenTable, watcher: Watcher)
     assert reads == [f"read {4:020d}.json", f"read {5:020d}.json"]
 
 
-def test_a_commit_that_lands_between_the_two_stats_is_told_once(
+def test_a_commit_that_lands_between_the_two_stats_is_reported_once(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     class Landing(CountingStorage):
@@ -196,7 +196,7 @@ def test_a_log_cleaned_up_to_our_own_commit_loses_nothing(
     assert ([event.snapshot_id for event in result.events], result.gap) == (["4", "5"], None)
 
 
-def test_a_gap_says_which_versions_its_event_stands_for(
+def test_a_gap_states_which_versions_its_event_stands_for(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     with_cleaned_log(table, 4, 6)
@@ -206,7 +206,7 @@ def test_a_gap_says_which_versions_its_event_stands_for(
     assert (event.tags["coalesced_from"], event.snapshot_id) == ("4", "7")
 
 
-def test_a_gap_is_told_once(table: GoldenTable, watcher: Watcher) -> None:
+def test_a_gap_is_reported_once(table: GoldenTable, watcher: Watcher) -> None:
     with_cleaned_log(table, 4, 6)
     watcher.probe_once()
     watcher.restart()
@@ -224,7 +224,7 @@ def test_a_checkpoint_of_which_a_part_is_missing_is_none(table: GoldenTable) -> 
     assert (result.failure, [event.snapshot_id for event in result.events]) == (None, ["7"])
 
 
-def test_nothing_new_is_never_said_only_because_the_next_commit_is_absent(
+def test_nothing_new_is_never_reported_only_because_the_next_commit_is_absent(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     with_cleaned_log(table, 9, 12)
@@ -326,13 +326,13 @@ def test_a_replaced_table_goes_on_in_the_same_life(table: GoldenTable, watcher: 
     assert replaced.lineage == after.lineage
 
 
-def test_a_log_that_was_only_copied_is_no_news(table: GoldenTable, watcher: Watcher) -> None:
+def test_a_log_that_was_only_copied_is_nothing_new(table: GoldenTable, watcher: Watcher) -> None:
     os.utime(table.file(3), (1, 1))
 
     assert watcher.operations() == []
 
 
-def test_a_log_that_was_only_copied_is_idle_again_at_the_next_look(
+def test_a_log_that_was_only_copied_is_idle_again_at_the_next_probe(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     os.utime(table.file(3), (1, 1))
@@ -373,7 +373,7 @@ def test_no_other_file_of_the_folder_is_a_commit(
 @pytest.mark.parametrize(
     "content", [b"", b'{"commitInfo": {}}\n{"add": {"pa', b"[1]\n", b"\xff\xfe", b'{"add": {}}']
 )
-def test_a_half_written_commit_fails_the_look_and_moves_nothing(
+def test_a_half_written_commit_fails_the_probe_and_moves_nothing(
     table: GoldenTable, watcher: Watcher, content: bytes
 ) -> None:
     before = watcher.upstream.position
@@ -385,7 +385,7 @@ def test_a_half_written_commit_fails_the_look_and_moves_nothing(
     assert (result.position, result.events) == (before, ())
 
 
-def test_a_half_written_commit_is_told_once_it_is_whole(
+def test_a_half_written_commit_is_reported_once_it_is_whole(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     table.file(4).write_text('{"commitInfo": {}}\n{"add')
@@ -395,7 +395,7 @@ def test_a_half_written_commit_is_told_once_it_is_whole(
     assert watcher.operations() == ["APPEND"]
 
 
-def test_good_commits_before_a_half_written_one_are_told_and_the_next_look_fails(
+def test_good_commits_before_a_half_written_one_are_reported_and_the_next_probe_fails(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     with_appends(table, 1)
@@ -404,7 +404,7 @@ def test_good_commits_before_a_half_written_one_are_told_and_the_next_look_fails
     assert (watcher.operations(), watcher.probe_once().failure is None) == (["APPEND"], False)
 
 
-def test_a_commit_cut_off_at_a_lines_end_is_told_when_it_is_whole(
+def test_a_commit_cut_off_at_a_lines_end_is_reported_when_it_is_whole(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     whole = json.dumps(info("WRITE")) + "\n" + json.dumps(add("late")) + "\n"
@@ -493,7 +493,7 @@ def test_a_position_of_another_version_of_heartbeat_is_a_failure(watcher: Watche
     assert failure is not None and "another version of Heartbeat" in failure
 
 
-def test_a_failed_look_recovers_by_itself(table: GoldenTable, watcher: Watcher) -> None:
+def test_a_failed_probe_recovers_by_itself(table: GoldenTable, watcher: Watcher) -> None:
     table.path.rename(table.path.with_name("away"))
     failed = watcher.probe_once().failure
     table.path.with_name("away").rename(table.path)

@@ -63,7 +63,9 @@ def test_several_partitions_are_a_tag(table: GoldenTable) -> None:
     assert json.loads(event.tags["partitions"]) == [[2024, None], [2025, "2025-04-01"]]
 
 
-def test_more_partitions_than_a_thousand_are_cut_and_say_so(table: GoldenTable) -> None:
+def test_more_partitions_than_a_thousand_are_cut_and_the_event_states_it(
+    table: GoldenTable,
+) -> None:
     files = [add(f"f{year}", partitionValues=part(str(year), None)) for year in range(1001)]
 
     event = one_event(table, *files)
@@ -124,7 +126,7 @@ def test_a_partition_value_has_the_type_of_its_column(
     assert json.loads(event.partition[0]) == value
 
 
-def test_a_replace_that_changes_partition_columns_speaks_of_the_new_ones(
+def test_a_replace_that_changes_partition_columns_uses_the_new_ones(
     table: GoldenTable,
 ) -> None:
     event = one_event(
@@ -137,7 +139,7 @@ def test_a_replace_that_changes_partition_columns_speaks_of_the_new_ones(
     assert event.partition == ('"mon"',)
 
 
-def test_the_tags_carry_what_the_commit_says_of_itself(plain: GoldenTable) -> None:
+def test_the_tags_carry_what_the_commit_states_of_itself(plain: GoldenTable) -> None:
     event = one_event(
         plain,
         info(
@@ -167,7 +169,7 @@ def test_the_tags_carry_what_the_commit_says_of_itself(plain: GoldenTable) -> No
     }
 
 
-def test_metrics_of_another_writer_say_the_same(plain: GoldenTable) -> None:
+def test_metrics_of_another_writer_mean_the_same(plain: GoldenTable) -> None:
     event = one_event(plain, info("WRITE", operationMetrics={"num_added_rows": 12}), add("a"))
 
     assert event.tags["rows_written"] == "12"
@@ -183,7 +185,7 @@ def test_a_long_note_is_cut(plain: GoldenTable) -> None:
     assert len(event.tags["user_metadata"]) < 1100
 
 
-def test_a_schema_change_is_told_by_the_next_event_only(plain: GoldenTable) -> None:
+def test_a_schema_change_is_reported_by_the_next_event_only(plain: GoldenTable) -> None:
     watcher = Watcher(str(plain.path))
     watcher.probe_once()
     plain.commit(info("ADD COLUMNS"), metadata(fields=[("id", "long"), ("more", "long")]))
@@ -223,7 +225,7 @@ def test_a_path_may_be_written_as_an_address(plain: GoldenTable) -> None:
     assert Watcher(f"file://{plain.path}/").operations() == ["APPEND"]
 
 
-def test_the_catalog_is_asked_once_and_then_only_in_doubt(plain: GoldenTable) -> None:
+def test_the_catalog_is_queried_once_and_then_only_in_doubt(plain: GoldenTable) -> None:
     watcher = Watcher("shop.orders")
     watcher.locator.paths["shop.orders"] = str(plain.path)
     watcher.probe_once()

@@ -71,7 +71,7 @@ def test_first_sight_of_a_table_that_was_only_created_is_silent(watcher: Watcher
     assert watcher.operations() == []
 
 
-def test_an_idle_look_keeps_the_position(watcher: Watcher) -> None:
+def test_an_idle_probe_keeps_the_cursor(watcher: Watcher) -> None:
     before = watcher.probe_once().position
 
     result = watcher.probe_once()
@@ -186,7 +186,7 @@ def test_a_table_whose_commits_only_its_catalog_has_is_sensed_by_history(tmp_pat
     assert (watcher.operations(), watcher.probe_once().failure) == (["UPDATE"], None)
 
 
-def test_a_catalog_that_cannot_be_asked_is_a_failure_and_what_came_meanwhile_is_found(
+def test_a_catalog_that_cannot_be_queried_is_a_failure_and_what_came_meanwhile_is_found(
     watcher: Watcher,
 ) -> None:
     watcher.probe_once()
@@ -236,7 +236,7 @@ def keyed(watcher: Watcher, first: FirstSight = FirstSight.EVENT, **values: str 
     return other
 
 
-def test_at_first_sight_the_whole_table_is_asked_for_the_largest_value(watcher: Watcher) -> None:
+def test_at_first_sight_the_whole_table_is_queried_for_the_largest_value(watcher: Watcher) -> None:
     keyed_watcher = keyed(watcher, at_1="10")
 
     result = keyed_watcher.probe_once()
@@ -257,7 +257,7 @@ def test_only_the_versions_that_raised_the_largest_value_are_events(watcher: Wat
     assert result.upstream_value == "11"
 
 
-def test_a_change_whose_largest_value_nobody_knows_is_an_event_that_says_so(
+def test_a_change_whose_largest_value_is_unknown_is_an_event_that_states_it(
     watcher: Watcher,
 ) -> None:
     keyed_watcher = keyed(watcher, at_1="10")
@@ -287,7 +287,7 @@ def test_a_baseline_by_history_has_to_be_outgrown(watcher: Watcher) -> None:
     assert (first, keyed_watcher.operations()) == ([], [])
 
 
-def test_after_a_baseline_whose_largest_value_nobody_knows_the_next_change_counts(
+def test_after_a_baseline_whose_largest_value_is_unknown_the_next_change_counts(
     watcher: Watcher,
 ) -> None:
     keyed_watcher = keyed(watcher, FirstSight.BASELINE, at_2="10")

@@ -285,7 +285,7 @@ def test_what_is_no_delta_table_is_refused_with_the_way_out_and_stops_no_other(
     assert len(orders.events) == 1
 
 
-def test_a_table_that_the_catalog_does_not_show_is_asked_for_its_history(
+def test_a_table_that_the_catalog_does_not_show_is_queried_for_its_history(
     workspace: Workspace,
 ) -> None:
     workspace.write(ORDERS)

@@ -42,7 +42,7 @@ def move(watcher: Watcher, tmp_path: Path) -> Callable[[], GoldenTable]:
     return create
 
 
-def test_the_catalog_is_not_asked_at_every_look(watcher: Watcher) -> None:
+def test_the_catalog_is_not_queried_at_every_probe(watcher: Watcher) -> None:
     for minute in range(10):
         watcher.at = AT + timedelta(minutes=minute)
         watcher.probe_once()
@@ -50,7 +50,7 @@ def test_the_catalog_is_not_asked_at_every_look(watcher: Watcher) -> None:
     assert watcher.locator.asked == []
 
 
-def test_the_catalog_is_asked_again_from_time_to_time(watcher: Watcher) -> None:
+def test_the_catalog_is_queried_again_from_time_to_time(watcher: Watcher) -> None:
     for minute in range(60):
         watcher.at = AT + timedelta(minutes=minute)
         watcher.probe_once()
@@ -58,7 +58,7 @@ def test_the_catalog_is_asked_again_from_time_to_time(watcher: Watcher) -> None:
     assert 3 <= len(watcher.locator.asked) <= 6
 
 
-def test_names_are_not_all_asked_for_again_at_once(tmp_path: Path) -> None:
+def test_names_are_not_all_queried_again_at_once(tmp_path: Path) -> None:
     locator, watchers = FakeLocator(), []
     for number in range(20):
         table = GoldenTable(tmp_path / f"t{number}").create(add("a"))
@@ -87,7 +87,7 @@ def test_a_name_that_is_another_table_now_is_followed_though_the_old_folder_stay
     assert (before, event.tags["recreated"], watcher.operations()) == ([], "true", ["APPEND"])
 
 
-def test_what_came_to_the_old_folder_meanwhile_is_another_tables_news(
+def test_what_came_to_the_old_folder_meanwhile_is_a_change_of_another_table(
     table: GoldenTable, watcher: Watcher, move: Callable[[], GoldenTable]
 ) -> None:
     move()
@@ -97,7 +97,7 @@ def test_what_came_to_the_old_folder_meanwhile_is_another_tables_news(
     assert [event.tags.get("recreated") for event in watcher.probe_once().events] == ["true"]
 
 
-def test_a_table_that_was_moved_with_its_log_is_no_news(
+def test_a_table_that_was_moved_with_its_log_is_nothing_new(
     table: GoldenTable, watcher: Watcher, tmp_path: Path
 ) -> None:
     shutil.copytree(table.path, tmp_path / "moved")
@@ -124,7 +124,9 @@ def test_a_name_that_was_dropped_is_a_failure_though_the_folder_stays(watcher: W
     assert failures == [expected, expected]
 
 
-def test_a_name_that_comes_back_unchanged_is_no_news(table: GoldenTable, watcher: Watcher) -> None:
+def test_a_name_that_comes_back_unchanged_is_nothing_new(
+    table: GoldenTable, watcher: Watcher
+) -> None:
     del watcher.locator.paths["shop.orders"]
     watcher.at = LATER
     watcher.probe_once()
@@ -133,7 +135,7 @@ def test_a_name_that_comes_back_unchanged_is_no_news(table: GoldenTable, watcher
     assert watcher.operations() == []
 
 
-def test_a_catalog_that_is_away_holds_up_no_look_at_a_place_that_is_known(
+def test_a_catalog_that_is_away_holds_up_no_probe_of_a_place_that_is_known(
     table: GoldenTable, watcher: Watcher
 ) -> None:
     watcher.locator.is_down = True
@@ -143,7 +145,7 @@ def test_a_catalog_that_is_away_holds_up_no_look_at_a_place_that_is_known(
     assert watcher.operations() == ["APPEND"]
 
 
-def test_a_session_is_not_started_only_to_ask_again(
+def test_a_session_is_not_started_only_to_query_again(
     watcher: Watcher, move: Callable[[], GoldenTable]
 ) -> None:
     move()
@@ -153,7 +155,7 @@ def test_a_session_is_not_started_only_to_ask_again(
     assert (watcher.operations(), watcher.locator.asked) == ([], [])
 
 
-def test_a_path_is_never_asked_for(table: GoldenTable) -> None:
+def test_the_catalog_is_never_queried_for_a_path(table: GoldenTable) -> None:
     watcher = Watcher(str(table.path))
     watcher.probe_once()
     watcher.at = LATER
@@ -215,7 +217,7 @@ def test_a_table_whose_files_are_locked_for_a_while_goes_on_by_history_and_then_
     assert ["by_history" in event.tags for event in reported] == [False, True, True, False]
 
 
-def test_a_path_whose_files_may_not_be_read_says_what_to_do(table: GoldenTable) -> None:
+def test_a_path_whose_files_may_not_be_read_names_the_remedy(table: GoldenTable) -> None:
     watcher = Watcher(str(table.path))
     watcher.probe_once()
     watcher.storage._storage = Locked()  # type: ignore[assignment]
@@ -266,7 +268,7 @@ class Described:
 HEAD = (("id", "bigint"), ("location", "string"), ("# Detailed Table Information", ""))
 
 
-def test_any_catalog_tells_the_place_by_its_description() -> None:
+def test_any_catalog_gives_the_place_in_its_description() -> None:
     session = Described(
         *HEAD, ("Type", "MANAGED"), ("Location", "abfss://a@b/orders/"), ("Provider", "delta")
     )

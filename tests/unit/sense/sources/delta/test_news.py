@@ -34,20 +34,20 @@ def asking(watcher: Watcher, rows: FakeNewRows) -> Watcher:
 # The largest value of the key
 
 
-def test_first_sight_tells_the_largest_value(table: GoldenTable) -> None:
+def test_first_sight_reports_the_largest_value(table: GoldenTable) -> None:
     result = keyed(table).probe_once()
 
     assert (len(result.events), result.upstream_value) == (1, "10")
 
 
-def test_a_baseline_knows_the_largest_value_all_the_same(table: GoldenTable) -> None:
+def test_a_baseline_records_the_largest_value_all_the_same(table: GoldenTable) -> None:
     watcher = seen(keyed(table, first=FirstSight.BASELINE))
     table.commit(info("WRITE"), add("b", stats=stats(id=9)))
 
     assert (watcher.upstream.upstream_value, watcher.operations()) == ("10", [])
 
 
-def test_a_larger_value_is_news(table: GoldenTable) -> None:
+def test_a_larger_value_is_new_data(table: GoldenTable) -> None:
     watcher = seen(keyed(table))
     table.commit(info("WRITE"), add("b", stats=stats(id=11)))
 
@@ -55,14 +55,14 @@ def test_a_larger_value_is_news(table: GoldenTable) -> None:
 
 
 @pytest.mark.parametrize("value", [10, 9, -100])
-def test_a_value_that_is_not_larger_is_no_news(table: GoldenTable, value: int) -> None:
+def test_a_value_that_is_not_larger_is_no_new_data(table: GoldenTable, value: int) -> None:
     watcher = seen(keyed(table))
     table.commit(info("WRITE"), add("b", stats=stats(id=value)))
 
     assert watcher.operations() == []
 
 
-def test_no_news_still_moves_the_position(table: GoldenTable) -> None:
+def test_no_new_data_still_moves_the_cursor(table: GoldenTable) -> None:
     watcher = seen(keyed(table))
     before = watcher.upstream.position
     table.commit(info("WRITE"), add("b", stats=stats(id=9)))
@@ -114,7 +114,7 @@ def test_a_key_in_backticks_is_found_in_the_log(table: GoldenTable) -> None:
     assert (watcher.upstream.upstream_value, watcher.rows.asked) == ("2025-01-10", [])
 
 
-def test_the_rows_are_asked_for_the_field_of_a_structure(tmp_path: Path) -> None:
+def test_the_rows_are_queried_for_the_field_of_a_structure(tmp_path: Path) -> None:
     table = GoldenTable(tmp_path / "nested").create(
         add("a", stats=stats(payload={"at": 5})), fields=[("payload", "struct")]
     )
@@ -173,7 +173,7 @@ def test_statistics_that_are_not_exact_leave_the_answer_to_the_rows(
     assert (result.upstream_value, [key for _, key in watcher.rows.asked]) == ("60", [key])
 
 
-def test_only_the_new_files_are_asked_for_their_largest_value(table: GoldenTable) -> None:
+def test_only_the_new_files_are_queried_for_their_largest_value(table: GoldenTable) -> None:
     watcher = seen(keyed(table))
     table.commit(info("WRITE"), add("b%20c"))
     watcher.probe_once()
@@ -183,7 +183,7 @@ def test_only_the_new_files_are_asked_for_their_largest_value(table: GoldenTable
     assert [(file.path, file.version) for file in files.files] == [("b c", 1)]
 
 
-def test_a_delta_table_is_told_whatever_its_key(table: GoldenTable) -> None:
+def test_a_delta_table_is_reported_whatever_its_key(table: GoldenTable) -> None:
     watcher = seen(Watcher(str(table.path), key="no_such_column"))
     table.commit(info("WRITE"), add("b", stats=stats(id=1)))
 
@@ -238,7 +238,7 @@ def test_first_sight_runs_the_query_over_the_whole_table(table: GoldenTable) -> 
     assert (files.files, files.version) == (None, 0)
 
 
-def test_an_idle_look_runs_no_query(table: GoldenTable) -> None:
+def test_an_idle_probe_runs_no_query(table: GoldenTable) -> None:
     watcher = seen(queried(table))
     watcher.rows.asked.clear()
     watcher.probe_once()
@@ -277,7 +277,7 @@ def test_a_file_that_only_got_a_vector_is_not_new(table: GoldenTable) -> None:
     assert ([file.path for file in files.files], files.plain) == (["b"], True)
 
 
-def test_a_query_that_fails_is_a_failed_look_and_moves_nothing(table: GoldenTable) -> None:
+def test_a_query_that_fails_is_a_failed_probe_and_moves_nothing(table: GoldenTable) -> None:
     class Broken(FakeNewRows):
         def any_row(self, files: object, query: str) -> bool:
             raise ProbeFailedError("its preprocess_query fails: no column x")
@@ -355,7 +355,7 @@ def test_a_value_cannot_leave_its_quotes(value: str, literal: str) -> None:
     assert render("x > ?upstream_value", value=value) == f"x > {literal}"
 
 
-def test_a_value_that_looks_like_a_placeholder_is_only_a_value() -> None:
+def test_a_value_that_resembles_a_placeholder_is_only_a_value() -> None:
     assert render("x > ?upstream_value", value="?upstream_key") == "x > '?upstream_key'"
 
 

@@ -94,20 +94,20 @@ NEW = [("b.csv", "APPEND")]
 # Files that are being written
 
 
-def test_a_file_is_not_told_when_it_is_first_seen(known: Place) -> None:
+def test_a_file_is_not_reported_when_it_is_first_seen(known: Place) -> None:
     known.put("b.csv")
 
     assert known.reported() == []
 
 
-def test_a_file_that_two_looks_found_the_same_is_told(known: Place) -> None:
+def test_a_file_that_two_probes_found_the_same_is_reported(known: Place) -> None:
     known.put("b.csv")
     known.reported()
 
     assert known.reported() == NEW
 
 
-def test_a_growing_file_is_told_once_when_it_has_stopped_growing(known: Place) -> None:
+def test_a_growing_file_is_reported_once_when_it_has_stopped_growing(known: Place) -> None:
     reported = []
     for length in range(1, 5):
         known.put("b.csv", "x" * length, seconds=100 + length)
@@ -116,7 +116,7 @@ def test_a_growing_file_is_told_once_when_it_has_stopped_growing(known: Place) -
     assert (reported, known.reported(), known.reported()) == ([], NEW, [])
 
 
-def test_a_file_that_waits_for_its_second_look_survives_a_restart(known: Place) -> None:
+def test_a_file_that_waits_for_its_second_probe_survives_a_restart(known: Place) -> None:
     known.put("b.csv")
     known.reported()
     known.restart()
@@ -181,20 +181,20 @@ def marked(tmp_path: Path) -> Place:
     return Place(tmp_path, "/_SUCCESS")
 
 
-def test_data_without_its_marker_is_not_told(marked: Place) -> None:
+def test_data_without_its_marker_is_not_reported(marked: Place) -> None:
     marked.put("b.csv")
 
     assert marked.quietly() == []
 
 
-def test_a_marker_is_told_at_once_though_it_is_empty(marked: Place) -> None:
+def test_a_marker_is_reported_at_once_though_it_is_empty(marked: Place) -> None:
     marked.probe_once()
     marked.put("_SUCCESS", "")
 
     assert marked.reported() == [("_SUCCESS", "APPEND")]
 
 
-def test_a_marker_written_again_is_told_again(marked: Place) -> None:
+def test_a_marker_written_again_is_reported_again(marked: Place) -> None:
     marked.put("_SUCCESS", "")
     marked.probe_once()
     marked.put("_SUCCESS", "", seconds=101)
@@ -296,7 +296,7 @@ def test_a_file_of_the_past_is_as_new_as_any(known: Place) -> None:
 # First sight
 
 
-def test_a_file_that_grows_during_the_baseline_is_told_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_file_that_grows_during_the_baseline_is_reported_when_it_is_whole(tmp_path: Path) -> None:
     place = Place(tmp_path, on_first_sight=FirstSight.BASELINE)
     place.put("a.csv")
     place.put("b.csv", "x")
@@ -309,7 +309,7 @@ def test_a_file_that_grows_during_the_baseline_is_told_when_it_is_whole(tmp_path
 # Places
 
 
-def test_partition_folders_are_looked_into_and_others_are_not(known: Place) -> None:
+def test_partition_folders_are_probed_and_others_are_not(known: Place) -> None:
     known.put("day=1/hour=2/b.csv")
     known.put("archive/b.csv")
 
@@ -435,7 +435,7 @@ def test_an_address_with_a_scheme_is_listed_by_its_store(
 # Events
 
 
-def test_an_event_says_what_a_reader_of_files_needs(place: Place) -> None:
+def test_an_event_contains_what_a_reader_of_files_needs(place: Place) -> None:
     file = place.put("a.csv", "12345", seconds=7)
     place.probe_once()
     [event] = place.probe_once().events
@@ -479,7 +479,7 @@ def test_the_position_of_many_files_stays_small(place: Place) -> None:
 # Rows
 
 
-def test_nobody_is_asked_without_a_query(tmp_path: Path) -> None:
+def test_nothing_is_queried_without_a_preprocess_query(tmp_path: Path) -> None:
     place = Place(tmp_path, upstream_key="id")
     place.put("a.csv")
     place.quietly()
@@ -487,7 +487,7 @@ def test_nobody_is_asked_without_a_query(tmp_path: Path) -> None:
     assert place.questions.asked == []
 
 
-def test_the_query_is_asked_with_the_largest_value_before_the_look(tmp_path: Path) -> None:
+def test_the_query_runs_with_the_largest_value_before_the_probe(tmp_path: Path) -> None:
     query = "select * from sensor_new_data where ?upstream_key > ?upstream_value"
     place = Place(tmp_path, upstream_key="id", preprocess_query=query)
     place.questions.answer_largest = "7"
@@ -504,7 +504,7 @@ def test_the_query_is_asked_with_the_largest_value_before_the_look(tmp_path: Pat
     ]
 
 
-def test_a_baseline_is_asked_for_its_largest_value_only(tmp_path: Path) -> None:
+def test_a_baseline_is_queried_for_its_largest_value_only(tmp_path: Path) -> None:
     query = "select * from sensor_new_data where id > ?upstream_value"
     first = FirstSight.BASELINE
     place = Place(tmp_path, upstream_key="id", preprocess_query=query, on_first_sight=first)

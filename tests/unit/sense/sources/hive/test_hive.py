@@ -144,7 +144,7 @@ def test_each_partition_is_an_event(watcher: Watcher, days: Metastore) -> None:
     assert [event.tags["partition"] for event in watcher.reported()] == ["day=2", "day=3"]
 
 
-def test_values_are_told_as_they_are(tmp_path: Path) -> None:
+def test_values_are_reported_as_they_are(tmp_path: Path) -> None:
     metastore = Metastore(tmp_path / "orders", "at", "region")
     watcher = Watcher(metastore)
     watcher.reported()
@@ -159,7 +159,7 @@ def test_a_partition_that_is_gone_is_a_delete(watcher: Watcher, days: Metastore)
     assert operations(watcher.reported()) == [(Operation.DELETE, ('"1"',))]
 
 
-def test_a_partition_written_anew_is_an_update_when_it_is_quiet(
+def test_a_partition_written_again_is_an_update_when_it_is_quiet(
     watcher: Watcher, days: Metastore
 ) -> None:
     days.write("day=1")
@@ -187,7 +187,7 @@ def test_a_partition_rewritten_with_the_same_size_is_noticed(
     assert len(watcher.reported()) == 1
 
 
-def test_a_partition_dropped_and_added_again_between_two_looks_is_an_update(
+def test_a_partition_dropped_and_added_again_between_two_probes_is_an_update(
     watcher: Watcher, days: Metastore
 ) -> None:
     days.drop("day=1")
@@ -237,7 +237,7 @@ def test_a_partition_is_followed_from_one_state_to_the_next(
     assert watcher.reported()[0].prev_snapshot_id == first.snapshot_id
 
 
-def test_a_folder_that_nobody_registered_is_silent(watcher: Watcher, days: Metastore) -> None:
+def test_a_folder_that_is_not_registered_reports_nothing(watcher: Watcher, days: Metastore) -> None:
     days.write("day=2")
 
     assert watcher.reported() == ()
@@ -309,7 +309,7 @@ def test_ten_thousand_partitions_are_remembered_in_little_text(tmp_path: Path) -
 # Partitions elsewhere
 
 
-def test_a_partition_elsewhere_is_looked_at_there(days: Metastore, tmp_path: Path) -> None:
+def test_a_partition_elsewhere_is_probed_there(days: Metastore, tmp_path: Path) -> None:
     watcher = Watcher(days)
     watcher.reported()
     days.places["day=2"] = str(tmp_path / "archive")
@@ -318,7 +318,9 @@ def test_a_partition_elsewhere_is_looked_at_there(days: Metastore, tmp_path: Pat
     assert operations(watcher.reported()) == [(Operation.APPEND, ('"2"',))]
 
 
-def test_a_partition_elsewhere_is_no_news_after_a_restart(days: Metastore, tmp_path: Path) -> None:
+def test_a_partition_elsewhere_is_nothing_new_after_a_restart(
+    days: Metastore, tmp_path: Path
+) -> None:
     days.places["day=2"] = str(tmp_path / "archive")
     days.write("day=2")
     watcher = Watcher(days)
@@ -340,7 +342,7 @@ def test_a_partition_of_an_external_table_that_is_put_elsewhere_is_an_update(
     assert operations(watcher.reported()) == [(Operation.UPDATE, ('"1"',))]
 
 
-def test_the_folders_of_partitions_are_asked_for_once(watcher: Watcher, days: Metastore) -> None:
+def test_the_folders_of_partitions_are_requested_once(watcher: Watcher, days: Metastore) -> None:
     watcher.reported()
     watcher.reported()
 
@@ -350,7 +352,7 @@ def test_the_folders_of_partitions_are_asked_for_once(watcher: Watcher, days: Me
 # Tables without partitions
 
 
-def test_data_of_a_table_without_partitions_is_told_when_it_is_quiet(plain: Metastore) -> None:
+def test_data_of_a_table_without_partitions_is_reported_when_it_is_quiet(plain: Metastore) -> None:
     watcher = Watcher(plain)
     watcher.reported()
     plain.write("")
@@ -444,7 +446,7 @@ def test_a_name_may_name_the_sessions_catalog() -> None:
 # Queries
 
 
-def test_a_query_is_not_asked_of_what_is_gone(days: Metastore) -> None:
+def test_a_query_does_not_run_on_what_is_gone(days: Metastore) -> None:
     watcher = Watcher(days, preprocess_query="select * from sensor_new_data")
     watcher.reported()
     days.drop("day=1")
@@ -452,7 +454,7 @@ def test_a_query_is_not_asked_of_what_is_gone(days: Metastore) -> None:
     assert (watcher.reported(), watcher.questions.asked) == ((), 1)
 
 
-def test_a_query_is_asked_of_what_is_new(days: Metastore) -> None:
+def test_a_query_runs_on_what_is_new(days: Metastore) -> None:
     watcher = Watcher(days, preprocess_query="select * from sensor_new_data")
     watcher.reported()
     days.add("day=2")

@@ -155,7 +155,7 @@ def ids(events: Sequence[ChangeEvent]) -> list[str]:
         (None, Operation.UPDATE),
     ],
 )
-def test_a_snapshot_tells_what_it_did(
+def test_a_snapshot_states_what_it_did(
     watcher: Watcher, table: IcebergFolder, word: str | None, operation: Operation
 ) -> None:
     table.commit(word, {"deleted-records": "3"})
@@ -178,7 +178,7 @@ def test_a_snapshot_that_changed_nothing_is_silent(
     assert watcher.reported() == ()
 
 
-def test_a_snapshot_whose_writer_does_not_count_is_told(
+def test_a_snapshot_whose_writer_does_not_count_is_reported(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     snapshot = table.commit("append", EMPTY)
@@ -210,7 +210,7 @@ def test_a_property_or_an_expiry_of_older_snapshots_is_silent(
     assert watcher.reported() == ()
 
 
-def test_an_event_says_which_snapshot_and_when(watcher: Watcher, table: IcebergFolder) -> None:
+def test_an_event_states_which_snapshot_and_when(watcher: Watcher, table: IcebergFolder) -> None:
     snapshot = table.append()
     [event] = watcher.reported()
 
@@ -412,7 +412,7 @@ def test_a_whole_table_names_no_partition(watcher: Watcher, by_day: IcebergFolde
     ],
 )
 @pytest.mark.parametrize("name", ["m*.avro", "snap-*.avro"])
-def test_an_event_whose_partitions_cannot_be_read_is_told_without_them_and_says_why(
+def test_an_event_whose_partitions_cannot_be_read_is_reported_without_them_and_states_why(
     watcher: Watcher,
     by_day: IcebergFolder,
     name: str,
@@ -440,7 +440,7 @@ def test_a_manifest_list_at_no_path_leaves_the_event(
     assert "partitions_not_named" in event.tags
 
 
-def test_a_look_reads_no_more_manifests_than_its_limit_and_says_so(
+def test_a_probe_reads_no_more_manifests_than_its_limit_and_states_it(
     watcher: Watcher, by_day: IcebergFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partitions, "FILES_PER_PROBE", 3)
@@ -452,7 +452,7 @@ def test_a_look_reads_no_more_manifests_than_its_limit_and_says_so(
     assert "partitions_not_named" in second.tags
 
 
-def test_a_storage_that_does_not_answer_leaves_the_snapshot_to_the_next_look(
+def test_a_storage_that_does_not_answer_leaves_the_snapshot_to_the_next_probe(
     watcher: Watcher, by_day: IcebergFolder
 ) -> None:
     by_day.touch(entry(ADDED, None, day=1, region="a"))
@@ -473,7 +473,9 @@ def test_a_snapshot_of_another_branch_is_silent(watcher: Watcher, table: Iceberg
     assert watcher.reported() == ()
 
 
-def test_a_branch_that_main_is_moved_on_to_is_told(watcher: Watcher, table: IcebergFolder) -> None:
+def test_a_branch_that_main_is_moved_on_to_is_reported(
+    watcher: Watcher, table: IcebergFolder
+) -> None:
     first = table.append(is_current=False)
     second = table.append(is_current=False, parent=first)
     watcher.reported()
@@ -485,7 +487,7 @@ def test_a_branch_that_main_is_moved_on_to_is_told(watcher: Watcher, table: Iceb
 # Rolled back
 
 
-def test_a_rollback_is_an_update_that_says_so(watcher: Watcher, table: IcebergFolder) -> None:
+def test_a_rollback_is_an_update_that_states_it(watcher: Watcher, table: IcebergFolder) -> None:
     before = table.head
     taken_back = table.append()
     watcher.reported()
@@ -500,7 +502,7 @@ def test_a_rollback_is_an_update_that_says_so(watcher: Watcher, table: IcebergFo
     assert event.tags["rolled_back_from"] == str(taken_back)
 
 
-def test_a_rollback_to_what_was_told_is_another_event(
+def test_a_rollback_to_what_was_reported_is_another_event(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     kept = table.append()
@@ -512,7 +514,7 @@ def test_a_rollback_to_what_was_told_is_another_event(
     assert set(ids(first)).isdisjoint(ids(watcher.reported()))
 
 
-def test_a_rollback_that_is_rolled_back_is_told_as_new(
+def test_a_rollback_that_is_rolled_back_is_reported_as_new(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     before = table.head
@@ -526,7 +528,7 @@ def test_a_rollback_that_is_rolled_back_is_told_as_new(
     assert (snapshots(second), ids(first) == ids(second)) == ([snapshot], False)
 
 
-def test_a_rollback_is_told_once(watcher: Watcher, table: IcebergFolder) -> None:
+def test_a_rollback_is_reported_once(watcher: Watcher, table: IcebergFolder) -> None:
     before = table.head
     table.append()
     watcher.reported()
@@ -537,7 +539,7 @@ def test_a_rollback_is_told_once(watcher: Watcher, table: IcebergFolder) -> None
     assert watcher.reported() == ()
 
 
-def test_what_is_committed_on_top_of_a_rollback_is_told_after_it(
+def test_what_is_committed_on_top_of_a_rollback_is_reported_after_it(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     before = table.head
@@ -558,7 +560,7 @@ def test_a_rollback_of_maintenance_alone_is_silent(watcher: Watcher, table: Iceb
     assert watcher.reported() == ()
 
 
-def test_a_rollback_whose_snapshots_are_expired_is_told(
+def test_a_rollback_whose_snapshots_are_expired_is_reported(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     before = table.head
@@ -571,7 +573,7 @@ def test_a_rollback_whose_snapshots_are_expired_is_told(
     assert snapshots(watcher.reported()) == [before, snapshot]
 
 
-def test_a_rollback_is_told_apart_from_a_gap_in_format_1(tmp_path: Path) -> None:
+def test_a_rollback_is_distinguished_from_a_gap_in_format_1(tmp_path: Path) -> None:
     table = IcebergFolder(tmp_path / "old", version=1)
     before = table.append()
     taken_back = table.append()
@@ -598,7 +600,7 @@ def test_the_expiry_of_our_own_snapshot_loses_nothing(
     assert (snapshots(result.events), result.gap) == ([snapshot], None)
 
 
-def test_an_expiry_past_our_snapshot_is_one_update_that_says_so(
+def test_an_expiry_past_our_snapshot_is_one_update_that_states_it(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     known = table.head or 0
@@ -612,7 +614,7 @@ def test_an_expiry_past_our_snapshot_is_one_update_that_says_so(
     assert f"between {known} and {oldest} are gone" in (result.gap or "")
 
 
-def test_what_follows_a_gap_is_told_as_ever(watcher: Watcher, table: IcebergFolder) -> None:
+def test_what_follows_a_gap_is_reported_as_ever(watcher: Watcher, table: IcebergFolder) -> None:
     known, lost = table.head or 0, table.append()
     table.append()
     table.expire(known, lost)
@@ -671,7 +673,7 @@ def test_a_table_created_again_without_data_is_silent(
     assert watcher.reported() == ()
 
 
-def test_data_of_a_table_that_was_created_again_empty_is_told(
+def test_data_of_a_table_that_was_created_again_empty_is_reported(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     table.begin().write()
@@ -681,7 +683,9 @@ def test_data_of_a_table_that_was_created_again_empty_is_told(
     assert snapshots(watcher.reported()) == [snapshot]
 
 
-def test_a_replaced_table_is_an_update_that_says_so(watcher: Watcher, table: IcebergFolder) -> None:
+def test_a_replaced_table_is_an_update_that_states_it(
+    watcher: Watcher, table: IcebergFolder
+) -> None:
     snapshot = table.append(parent=None)
     [event] = watcher.reported()
 
@@ -692,7 +696,7 @@ def test_a_replaced_table_is_an_update_that_says_so(watcher: Watcher, table: Ice
     )
 
 
-def test_a_table_replaced_by_no_rows_is_told(watcher: Watcher, table: IcebergFolder) -> None:
+def test_a_table_replaced_by_no_rows_is_reported(watcher: Watcher, table: IcebergFolder) -> None:
     table.commit("append", EMPTY, parent=None)
 
     assert operations(watcher.reported()) == [Operation.UPDATE]
@@ -724,7 +728,9 @@ def test_a_property_of_an_empty_table_begins_no_new_life(table: IcebergFolder) -
     assert watcher.reported()[0].lineage == f"{table.uuid}/0"
 
 
-def test_data_after_an_empty_replacement_is_told(watcher: Watcher, table: IcebergFolder) -> None:
+def test_data_after_an_empty_replacement_is_reported(
+    watcher: Watcher, table: IcebergFolder
+) -> None:
     table.turn_to(None)
     watcher.reported()
     snapshot = table.append()
@@ -769,7 +775,7 @@ def test_first_sight_as_baseline_is_silent(table: IcebergFolder) -> None:
 # Many at once
 
 
-def test_a_long_history_is_told_over_several_looks(
+def test_a_long_history_is_reported_over_several_probes(
     watcher: Watcher, table: IcebergFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follow, "SNAPSHOTS_PER_PROBE", 2)
@@ -782,7 +788,7 @@ def test_a_long_history_is_told_over_several_looks(
 # The folder
 
 
-def test_an_idle_look_reads_nothing(watcher: Watcher) -> None:
+def test_an_idle_probe_reads_nothing(watcher: Watcher) -> None:
     watcher.storage.calls.clear()
     watcher.reported()
 
@@ -854,7 +860,9 @@ def test_compressed_metadata_is_read(watcher: Watcher, table: IcebergFolder, end
     assert snapshots(watcher.reported()) == [snapshot]
 
 
-def test_metadata_that_was_only_touched_is_no_news(watcher: Watcher, table: IcebergFolder) -> None:
+def test_metadata_that_was_only_touched_is_nothing_new(
+    watcher: Watcher, table: IcebergFolder
+) -> None:
     table.newest.write_bytes(table.newest.read_bytes() + b" ")
 
     assert watcher.reported() == ()
@@ -896,7 +904,7 @@ def test_metadata_that_is_half_written_is_a_failure(
     assert "is half-written, or no metadata" in failure_of(watcher.probe_once())
 
 
-def test_a_commit_after_half_written_metadata_is_told(
+def test_a_commit_after_half_written_metadata_is_reported(
     watcher: Watcher, table: IcebergFolder
 ) -> None:
     snapshot = table.append()
@@ -917,7 +925,7 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
 # Queries
 
 
-def test_a_query_is_asked_when_there_are_events_and_not_before(table: IcebergFolder) -> None:
+def test_a_query_runs_when_there_are_events_and_not_before(table: IcebergFolder) -> None:
     table.write()
     questions = Questions()
     watcher = Watcher(
@@ -931,7 +939,7 @@ def test_a_query_is_asked_when_there_are_events_and_not_before(table: IcebergFol
     assert (idle, len(questions.asked)) == ([], 1)
 
 
-def test_a_key_is_asked_for_when_the_query_uses_its_value(table: IcebergFolder) -> None:
+def test_a_key_is_read_when_the_query_uses_its_value(table: IcebergFolder) -> None:
     table.append()
     watcher = Watcher(
         str(table.path),
@@ -990,7 +998,7 @@ def listed(table: IcebergFolder) -> Watcher:
     return watcher
 
 
-def test_a_table_that_a_database_lists_is_told(listed: Watcher) -> None:
+def test_a_table_that_a_database_lists_is_reported(listed: Watcher) -> None:
     assert len(listed.reported()) == 1
 
 
@@ -1037,7 +1045,7 @@ def test_all_tables_of_a_database_are_one_question(listed: Watcher) -> None:
     assert len(listed.database.asked) == 1
 
 
-def test_tables_of_a_database_are_looked_at_together_and_others_alone(tmp_path: Path) -> None:
+def test_tables_of_a_database_are_probed_together_and_others_alone(tmp_path: Path) -> None:
     catalogs = {**IN_DATABASE, "files": IcebergCatalog(warehouse=str(tmp_path))}
     watcher = Watcher("lake.a.b", catalogs=catalogs)
 

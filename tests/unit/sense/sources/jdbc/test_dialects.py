@@ -120,7 +120,7 @@ class Recorded:
         return Answer(columns=(), rows=rows)
 
 
-def test_process_chains_are_asked_for_in_the_words_of_hana() -> None:
+def test_process_chains_are_queried_in_the_dialect_of_hana() -> None:
     system = SapSystem(url=HANA, log_table="sapabap1.RSPCLOGCHAIN", look_back_days=7)
     queries = Recorded()
     probe = SapProbe(SapSystems(sap_bw=system), queries, FakeRuns())
@@ -143,7 +143,7 @@ def test_process_chains_are_asked_for_in_the_words_of_hana() -> None:
     assert [each.text for each in runs.parameters] == ["20250415", "F", "G", "SALES", "STOCK"]
 
 
-def test_tables_are_asked_for_in_the_words_of_hana() -> None:
+def test_tables_are_queried_in_the_dialect_of_hana() -> None:
     hana = dialect(HANA)
     upstream = Upstream(
         upstream_id="u",
@@ -181,7 +181,7 @@ def test_tables_are_asked_for_in_the_words_of_hana() -> None:
         (":{}", "%", "a like '50%?' and b = :1 and c = :2"),
     ],
 )
-def test_parameters_are_marked_as_the_driver_wants_whatever_the_text_holds(
+def test_parameters_are_marked_as_the_driver_requires_whatever_the_text_holds(
     mark: str, percent: str, text: str
 ) -> None:
     value = Value(kind=Kind.TEXT, text="x")
@@ -262,7 +262,7 @@ def test_a_login_and_an_answer_are_limited_where_the_driver_can(
     assert limits_of(driver, 4.7, 8.5) == limits
 
 
-def test_a_statement_that_was_given_up_is_told_from_one_that_is_refused() -> None:
+def test_a_statement_that_was_given_up_is_distinguished_from_one_that_is_refused() -> None:
     class Coded(Exception):
         sqlstate = "57014"
 

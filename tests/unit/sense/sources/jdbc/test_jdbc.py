@@ -12,7 +12,7 @@ TEN = "2025-04-23 21:10:00"
 FIVE_TO_TEN = "2025-04-23 21:05:00"
 
 
-def test_the_first_look_at_rows_is_an_event() -> None:
+def test_the_first_probe_of_rows_is_an_event() -> None:
     shop = Shop()
     shop.table("orders", NINE, TEN)
     [event] = shop.events()
@@ -20,7 +20,7 @@ def test_the_first_look_at_rows_is_an_event() -> None:
     assert (event.table, event.snapshot_id, event.prev_snapshot_id) == ("shop: orders", TEN, None)
 
 
-def test_the_first_look_at_an_empty_table_is_silent_and_its_first_row_is_an_event() -> None:
+def test_the_first_probe_of_an_empty_table_is_silent_and_its_first_row_is_an_event() -> None:
     shop = Shop()
     shop.table("orders")
     first = shop.events()
@@ -29,7 +29,7 @@ def test_the_first_look_at_an_empty_table_is_silent_and_its_first_row_is_an_even
     assert (first, [event.snapshot_id for event in shop.events()]) == ([], [NINE])
 
 
-def test_a_baseline_is_silent_and_knows_the_largest_value() -> None:
+def test_a_baseline_is_silent_and_records_the_largest_value() -> None:
     shop = Shop()
     shop.table("orders", NINE, on_first_sight=FirstSight.BASELINE)
     result = shop.results()["orders"]
@@ -37,7 +37,7 @@ def test_a_baseline_is_silent_and_knows_the_largest_value() -> None:
     assert (result.events, result.upstream_value) == ((), NINE)
 
 
-def test_a_larger_key_is_news_once() -> None:
+def test_a_larger_key_is_new_data_once() -> None:
     shop = Shop()
     shop.table("orders", NINE)
     shop.sighted().add(TEN)
@@ -46,7 +46,7 @@ def test_a_larger_key_is_news_once() -> None:
     assert (event.snapshot_id, event.prev_snapshot_id, shop.events()) == (TEN, NINE, [])
 
 
-def test_an_idle_look_keeps_the_position() -> None:
+def test_an_idle_probe_keeps_the_cursor() -> None:
     shop = Shop()
     shop.table("orders", NINE)
     shop.sighted()
@@ -55,7 +55,7 @@ def test_an_idle_look_keeps_the_position() -> None:
     assert shop.results()["orders"].position == before
 
 
-def test_a_row_with_the_very_largest_key_is_news() -> None:
+def test_a_row_with_the_very_largest_key_is_new_data() -> None:
     shop = Shop()
     shop.table("orders", TEN)
     shop.sighted().add(TEN)
@@ -64,7 +64,7 @@ def test_a_row_with_the_very_largest_key_is_news() -> None:
     assert (event.snapshot_id, event.tags["late"]) == (f"{TEN}+1", "true")
 
 
-def test_a_row_that_was_committed_late_is_news() -> None:
+def test_a_row_that_was_committed_late_is_new_data() -> None:
     shop = Shop()
     shop.table("orders", TEN)
     shop.sighted().add(FIVE_TO_TEN)
@@ -90,7 +90,7 @@ def test_a_row_older_than_the_overlap_is_not_seen() -> None:
     assert shop.events() == []
 
 
-def test_a_row_without_a_key_is_news_once() -> None:
+def test_a_row_without_a_key_is_new_data_once() -> None:
     shop = Shop()
     shop.table("orders", TEN)
     shop.sighted().add(None)
@@ -98,7 +98,7 @@ def test_a_row_without_a_key_is_news_once() -> None:
     assert (len(shop.events()), shop.events()) == (1, [])
 
 
-def test_a_table_with_nothing_but_rows_without_a_key_is_news() -> None:
+def test_a_table_with_nothing_but_rows_without_a_key_has_new_data() -> None:
     shop = Shop()
     shop.table("orders", None)
     first = shop.events()
@@ -115,7 +115,7 @@ def test_a_deleted_row_is_not_seen() -> None:
     assert (shop.events(), shop.events()) == ([], [])
 
 
-def test_when_the_largest_key_falls_the_same_value_is_news_again() -> None:
+def test_when_the_largest_key_falls_the_same_value_is_new_data_again() -> None:
     shop = Shop()
     shop.table("orders", NINE)
     shop.sighted().add(TEN)
@@ -128,7 +128,7 @@ def test_when_the_largest_key_falls_the_same_value_is_news_again() -> None:
     assert (fallen, len(ids)) == ([], 2)
 
 
-def test_an_emptied_table_is_no_news_and_its_next_row_is_whatever_its_key() -> None:
+def test_an_emptied_table_is_no_new_data_and_its_next_row_is_whatever_its_key() -> None:
     shop = Shop()
     shop.table("orders", TEN)
     shop.sighted().run("delete from orders")
@@ -138,7 +138,7 @@ def test_an_emptied_table_is_no_news_and_its_next_row_is_whatever_its_key() -> N
     assert (emptied, len(shop.events())) == ([], 1)
 
 
-def test_a_table_that_was_loaded_anew_with_smaller_keys_is_news() -> None:
+def test_a_table_that_was_loaded_again_with_smaller_keys_has_new_data() -> None:
     shop = Shop()
     shop.table("orders", TEN)
     shop.sighted().run("delete from orders")
@@ -165,7 +165,7 @@ def test_numbers_are_compared_as_numbers() -> None:
     assert [event.snapshot_id for event in shop.events()] == ["10"]
 
 
-def test_a_number_that_was_given_out_before_and_committed_after_is_news() -> None:
+def test_a_number_that_was_given_out_before_and_committed_after_is_new_data() -> None:
     shop = Shop()
     shop.queries.kind = Kind.NUMBER
     shop.table("orders", 5000)
@@ -191,7 +191,7 @@ def test_a_number_given_out_longer_ago_than_the_overlap_is_not_seen() -> None:
     assert shop.events() == []
 
 
-def test_a_number_that_moves_to_another_below_the_largest_is_news() -> None:
+def test_a_number_that_moves_to_another_below_the_largest_is_new_data() -> None:
     shop = Shop()
     shop.queries.kind = Kind.NUMBER
     shop.table("orders", 5, 7, 20)
@@ -210,7 +210,7 @@ def test_days_and_texts_are_compared_as_the_database_does(kind: Kind) -> None:
     assert [event.snapshot_id for event in shop.events()] == ["2025-04-23"]
 
 
-def test_a_second_load_on_the_same_day_is_news() -> None:
+def test_a_second_load_on_the_same_day_is_new_data() -> None:
     shop = Shop()
     shop.queries.kind = Kind.DATE
     shop.table("orders", "2025-04-23")
@@ -238,7 +238,7 @@ def test_all_tables_of_a_database_are_one_statement() -> None:
     assert len(shop.queries.asked) == 1
 
 
-def test_keys_whose_type_no_value_has_shown_are_asked_apart_and_get_their_type_later() -> None:
+def test_keys_whose_type_no_value_has_shown_are_queried_apart_and_get_their_type_later() -> None:
     shop = Shop()
     shop.queries.kind, shop.queries.type_name = Kind.TEXT, ""
     shop.table("a")
@@ -267,7 +267,7 @@ def test_statements_are_bounded() -> None:
     assert len(shop.queries.asked) == 2
 
 
-def test_tables_of_one_connection_are_looked_at_together() -> None:
+def test_tables_of_one_connection_are_probed_together() -> None:
     shop = Shop()
     shop.watch("orders")
     shop.watch("sales.items")
@@ -287,7 +287,7 @@ def test_a_table_that_is_gone_fails_alone() -> None:
     assert [len(results[name].events) for name in ("a", "c", "d")] == [0, 1, 0]
 
 
-def test_a_table_that_failed_is_asked_apart_until_it_is_back() -> None:
+def test_a_table_that_failed_is_queried_apart_until_it_is_back() -> None:
     shop = Shop()
     for name in ("a", "b", "c"):
         shop.table(name, NINE)
@@ -320,7 +320,7 @@ def test_a_locked_table_stops_no_other_and_the_time_limit_holds() -> None:
     assert (results["b"].failure, len(results["c"].events), shop.seconds <= 8) == (None, 1, True)
 
 
-def test_when_time_is_up_the_rest_fails_and_goes_on_at_the_next_look() -> None:
+def test_when_time_is_up_the_rest_fails_and_goes_on_at_the_next_probe() -> None:
     shop = Shop(timeout=4)
 
     def wait(seconds: float) -> None:
@@ -444,7 +444,7 @@ def test_a_query_sees_the_overlap_when_rows_came_late() -> None:
     assert (rows.start and rows.start.text, rows.with_late) == ("2025-04-23 20:59:00", True)
 
 
-def test_an_idle_look_runs_no_query() -> None:
+def test_an_idle_probe_runs_no_query() -> None:
     shop = Shop()
     shop.table("orders", NINE, preprocess_query=QUERY)
     shop.sighted().new_rows.asked.clear()

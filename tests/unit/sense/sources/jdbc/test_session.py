@@ -21,7 +21,7 @@ def test_all_work_is_done_in_one_thread() -> None:
     assert len({worker.do(threading.get_ident, within=5) for _ in range(3)}) == 1
 
 
-def test_nobody_waits_for_what_hangs_and_nothing_is_asked_meanwhile() -> None:
+def test_no_caller_waits_for_what_hangs_and_nothing_is_called_meanwhile() -> None:
     worker, end = Worker("w"), threading.Event()
     with pytest.raises(TimeoutError):
         worker.do(end.wait, within=0.01)

@@ -86,7 +86,7 @@ def test_the_overlap_begins_before_the_largest_value_or_the_clock(
     assert overlap_start(kind, largest, now, timedelta(minutes=10)) == start
 
 
-def test_a_clock_that_cannot_be_read_is_told() -> None:
+def test_a_clock_that_cannot_be_read_is_reported() -> None:
     with pytest.raises(ProbeFailedError, match="clock of its database"):
         overlap_start(Kind.TIME, "2025-04-23 21:30:00", "noon", timedelta(minutes=10))
 

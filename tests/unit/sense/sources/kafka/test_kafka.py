@@ -91,11 +91,11 @@ def test_first_sight_as_baseline_is_silent_and_reads_nothing() -> None:
     assert (watcher.events(), "read" in watcher.kafka.asked) == ([], False)
 
 
-def test_an_idle_look_asks_two_things(known: Watcher) -> None:
+def test_an_idle_probe_makes_two_requests(known: Watcher) -> None:
     assert known.asked() == ["connect", "topics", "ends"]
 
 
-def test_many_idle_topics_of_a_cluster_ask_two_things_together() -> None:
+def test_many_idle_topics_of_a_cluster_make_two_requests_together() -> None:
     kafka, ups = FakeKafka(), []
     for number in range(50):
         kafka.create(f"t{number}", 4)
@@ -110,7 +110,7 @@ def test_many_idle_topics_of_a_cluster_ask_two_things_together() -> None:
     assert kafka.asked == ["connect", "topics", "ends"]
 
 
-def test_an_event_tells_from_where_to_where(known: Watcher) -> None:
+def test_an_event_states_from_where_to_where(known: Watcher) -> None:
     known.kafka.send("orders", "d", "e")
 
     event = known.event()
@@ -231,7 +231,7 @@ def test_the_same_offset_after_a_truncation_is_another_event(known: Watcher) -> 
     assert known.event().id_at("u") != first
 
 
-def test_an_old_answer_is_asked_for_again_by_a_new_client(known: Watcher) -> None:
+def test_an_old_answer_is_requested_again_by_a_new_client(known: Watcher) -> None:
     known.kafka.stale_ends[P0] = 2
 
     result = known.probe_once()
@@ -305,7 +305,7 @@ def test_a_partition_without_an_answer_fails_its_topic_and_names_it(known: Watch
     )
 
 
-def test_trouble_that_may_pass_is_asked_again_by_a_new_client(known: Watcher) -> None:
+def test_trouble_that_may_pass_is_retried_by_a_new_client(known: Watcher) -> None:
     known.kafka.problem[P0] = Problem(reason="fenced", may_pass=True)
     known.kafka.send("orders", "d")
 
@@ -340,7 +340,7 @@ def test_an_id_of_another_shape_is_a_failure(sensor_id: str) -> None:
     assert "has to be product: topic" in (result.failure or "")
 
 
-def test_topics_of_one_product_are_looked_at_together() -> None:
+def test_topics_of_one_product_are_probed_together() -> None:
     probe = Watcher().probe
 
     assert {probe.group_of(upstream(f"{one}: {two}")) for one in "ab" for two in "xyz"} == {*"ab"}
@@ -372,14 +372,14 @@ def test_a_query_without_a_row_makes_it_no_event_and_the_position_moves() -> Non
     assert json.loads(watcher.upstream.position or "")["offsets"] == [1, 0]
 
 
-def test_a_query_is_not_asked_of_markers() -> None:
+def test_a_query_is_not_run_over_markers() -> None:
     watcher = asking("value = c")
     watcher.kafka.abort("orders")
 
     assert (watcher.events(), watcher.questions.seen) == ([], [])
 
 
-def test_more_messages_than_a_query_may_see_wait_for_the_next_look() -> None:
+def test_more_messages_than_a_query_may_see_wait_for_the_next_probe() -> None:
     watcher = asking("value = e")
     watcher.kafka.query_messages = 2
     watcher.kafka.send("orders", "a", "b", "c", "d", "e")
@@ -423,7 +423,7 @@ def test_a_key_without_a_query_plays_no_part() -> None:
     assert (len(watcher.events()), watcher.upstream.upstream_value) == (1, None)
 
 
-def test_two_rows_with_one_topic_are_asked_each_its_own_query() -> None:
+def test_two_rows_with_one_topic_each_run_their_own_query() -> None:
     watcher = Watcher()
     watcher.kafka.send("orders", "a")
     yes = replace(upstream(preprocess_query="value = a"), upstream_id="yes")

@@ -224,7 +224,7 @@ def test_an_asset_stands_for_each_sensor_that_has_it(product: Product) -> None:
     ]
 
 
-def test_a_job_that_is_at_work_again_before_we_look_has_finished_all_the_same(
+def test_a_job_that_is_at_work_again_before_the_next_probe_has_finished_all_the_same(
     product: Product,
 ) -> None:
     product.merge(("orders_1", [], DONE, at(1)))
@@ -233,14 +233,14 @@ def test_a_job_that_is_at_work_again_before_we_look_has_finished_all_the_same(
     assert product.reported() == [f"orders_1@{at(1)}"]
 
 
-def test_each_of_several_runs_between_two_looks_is_an_event(product: Product) -> None:
+def test_each_of_several_runs_between_two_probes_is_an_event(product: Product) -> None:
     for minute in (1, 2, 3):
         product.merge(("orders_1", [], DONE, at(minute)))
 
     assert product.reported() == [f"orders_1@{at(minute)}" for minute in (1, 2, 3)]
 
 
-def test_a_run_that_was_passed_while_we_were_down_is_told(product: Product) -> None:
+def test_a_run_that_was_passed_while_we_were_down_is_reported(product: Product) -> None:
     product.restart()
     product.merge(("orders_1", [], DONE, at(1)))
     product.merge(("orders_1", [], BUSY, at(2)))
@@ -248,7 +248,7 @@ def test_a_run_that_was_passed_while_we_were_down_is_told(product: Product) -> N
     assert product.reported() == [f"orders_1@{at(1)}"]
 
 
-def test_a_look_that_was_not_recorded_finds_a_passed_run_again(product: Product) -> None:
+def test_a_probe_that_was_not_recorded_finds_a_passed_run_again(product: Product) -> None:
     product.merge(("orders_1", [], DONE, at(1)))
     product.merge(("orders_1", [], BUSY, at(2)))
     product.probe.probe(list(product.watched.values()), at=AT)
@@ -256,7 +256,7 @@ def test_a_look_that_was_not_recorded_finds_a_passed_run_again(product: Product)
     assert product.reported() == [f"orders_1@{at(1)}"]
 
 
-def test_one_who_comes_later_is_not_told_of_runs_before(product: Product) -> None:
+def test_an_upstream_that_comes_later_gets_no_report_of_runs_before(product: Product) -> None:
     product.merge(("orders_1", ["x"], DONE, at(1)))
     product.merge(("orders_1", ["x"], BUSY, at(2)))
     product.reported()
@@ -265,7 +265,7 @@ def test_one_who_comes_later_is_not_told_of_runs_before(product: Product) -> Non
     assert (product.reported(), product.reported()) == ([], [])
 
 
-def test_files_that_were_vacuumed_leave_what_the_table_says_now(product: Product) -> None:
+def test_files_that_were_vacuumed_leave_what_the_table_holds_now(product: Product) -> None:
     product.merge(("orders_1", [], DONE, at(1)))
     old = set(DeltaTable(product.path).file_uris())
     product.merge(("orders_1", [], DONE, at(2)))
@@ -406,7 +406,7 @@ def test_a_path_of_a_workspace_is_sensed_by_its_log(product: Product) -> None:
 # Events
 
 
-def test_an_event_says_which_sensor_and_what_is_available(product: Product) -> None:
+def test_an_event_states_which_sensor_and_what_is_available(product: Product) -> None:
     product.merge(("orders_1", ["sales.orders"], DONE, at(1)))
     [result] = product.results()
     [event] = result.events
@@ -477,11 +477,11 @@ def test_a_table_with_other_columns_is_a_failure(product: Product) -> None:
         ("/data/sensors: sales: orders", ("/data/sensors", "sales: orders")),
     ],
 )
-def test_a_table_and_a_name_are_told_apart(sensor_id: str, parts: tuple[str, str]) -> None:
+def test_a_table_and_a_name_are_separated(sensor_id: str, parts: tuple[str, str]) -> None:
     assert split(sensor_id) == parts
 
 
 @pytest.mark.parametrize("sensor_id", ["sales.sensors", "sales.sensors: ", ": x", "/data:x"])
-def test_without_a_table_and_a_name_there_is_nothing_to_look_at(sensor_id: str) -> None:
+def test_without_a_table_and_a_name_there_is_nothing_to_probe(sensor_id: str) -> None:
     with pytest.raises(ProbeFailedError, match="must name a table and a sensor"):
         split(sensor_id)

@@ -164,7 +164,7 @@ def test_fields_are_added_and_widened_wherever_they_are() -> None:
     assert written(plain)["lines"][2] is True
 
 
-def test_fields_that_are_missing_are_told_with_the_way_to_them() -> None:
+def test_fields_that_are_missing_are_reported_with_the_path_to_them() -> None:
     there = struct(s=struct(a="int", b=struct(c="text", d="int")))
     found = plan(there, struct(s=struct(a="int", b=struct(c="text"))))
 
@@ -203,7 +203,7 @@ def test_what_never_had_a_value_makes_no_column() -> None:
         (struct(x="int", x_text="int"), struct(x="text"), "would be kept, is int; rename that"),
     ],
 )
-def test_what_nobody_could_tell_apart_stops(
+def test_what_cannot_be_distinguished_stops(
     there: t.StructType, here: t.StructType, reason: str
 ) -> None:
     with pytest.raises(ExtractError, match=reason):
@@ -222,7 +222,7 @@ DIFFERING = {
 
 
 @pytest.mark.parametrize("kind", ChangeKind)
-def test_each_kind_of_difference_stops_where_its_rule_says_so(kind: ChangeKind) -> None:
+def test_each_kind_of_difference_stops_where_its_rule_requires_it(kind: ChangeKind) -> None:
     found = plan(*DIFFERING[kind])
 
     assert [each.kind for each in found.changes] == [kind]
