@@ -59,10 +59,12 @@ class Endpoint:
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.connect.authenticate.token": self.token,
             "spark.connect.session.manager.defaultSessionTimeout": "12h",
-            # Tests inspect the jobs and the plans that were run.
-            "spark.sql.ui.retainedExecutions": "1000",
-            "spark.ui.retainedJobs": "1000",
-            "spark.ui.retainedStages": "1000",
+            # Most tables are those of one test: what Delta keeps of each would fill the heap.
+            "spark.databricks.delta.delta.log.cacheSize": "400",
+            # Tests inspect the jobs and the plans that were run last.
+            "spark.sql.ui.retainedExecutions": "200",
+            "spark.ui.retainedJobs": "200",
+            "spark.ui.retainedStages": "200",
         }
         builder = SparkSession.builder.enableHiveSupport()
         for key, value in settings.items():
