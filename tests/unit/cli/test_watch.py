@@ -206,15 +206,36 @@ def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(
         assert is_restored(terminal)
 
 
-def test_a_signal_while_the_screen_is_taken_ends_it_as_well(home: Path) -> None:
-    script = """
-import os, runpy, signal
+#: What sends the signals, in place of a method of the program.
+WHILE_THE_SCREEN_IS_TAKEN = """
 from rich.console import Console
-taken = Console.set_live
+set_live = Console.set_live
 def interrupted(console, live):
     os.kill(os.getpid(), signal.SIGINT)
-    return taken(console, live)
+    return set_live(console, live)
 Console.set_live = interrupted
+"""
+TWICE_DURING_WHAT_HANGS = """
+from harness.cli.watch import _Reading
+def interrupted(reading):
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(600)
+_Reading.start = interrupted
+"""
+
+
+@pytest.mark.parametrize(
+    "interrupted",
+    [WHILE_THE_SCREEN_IS_TAKEN, TWICE_DURING_WHAT_HANGS],
+    ids=["while the screen is taken", "twice during what hangs"],
+)
+def test_a_signal_is_taken_at_any_moment_and_a_second_one_at_once(
+    home: Path, interrupted: str
+) -> None:
+    script = f"""
+import os, runpy, signal, time
+{interrupted}
 runpy.run_module("harness", run_name="__main__")
 """
     command = [sys.executable, "-c", script, "status", "--watch", "1"]

@@ -195,9 +195,9 @@ def test_the_parameters_of_a_run_are_read_by_name() -> None:
     assert report_of(run_json(job_parameters=reported)).parameters == {"a": "", "b": "2", "c": ""}
 
 
-@pytest.mark.parametrize("told", [None, {}, "text"])
-def test_a_run_without_a_list_of_parameters_reports_none(told: object) -> None:
-    assert report_of(run_json(job_parameters=told)).parameters == {}
+@pytest.mark.parametrize("reported", [None, {}, "text"])
+def test_a_run_without_a_list_of_parameters_reports_none(reported: object) -> None:
+    assert report_of(run_json(job_parameters=reported)).parameters == {}
 
 
 def test_the_text_of_the_end_comes_before_the_older_text() -> None:
