@@ -278,7 +278,9 @@ def test_an_inline_engine_ends_with_its_process(way: Callable[[User], object], h
     assert not engine_folder(home).record_file.exists()
 
 
-@pytest.mark.parametrize("removed", ["all of it", "its first file"])
+@pytest.mark.parametrize(
+    "removed", ["all of it", pytest.param("its first file", marks=pytest.mark.long)]
+)
 def test_an_engine_ends_with_its_state_directory_and_leaves_nothing_there(
     removed: str, home: Path
 ) -> None:
@@ -404,6 +406,7 @@ def test_an_engine_ends_whose_process_is_killed_while_it_starts(home: Path) -> N
     assert not list(folder.path.glob("*.properties"))
 
 
+@pytest.mark.long
 def test_an_engine_whose_port_is_taken_meanwhile_gets_another_one(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,9 +9,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,34 @@ seeds: {+file_format: delta}
 MODELS = {
     "doubled": "select id, 2 * id as twice from {{ ref('numbers') }}",
     "broken": "select no_such_column from (select 1 as id)",
+    "typed": """
+        select
+            id,
+            name,
+            array(name) as names,
+            map(name, id) as ids_by_name,
+            named_struct('inner_id', id, 'inner_names', array(name)) as nested,
+            array(named_struct('inner_id', id, 'inner_names', array(name))) as listed,
+            array(named_struct('a', 1)) as short,
+            cast(1.5 as decimal(10, 2)) as amount,
+            cast('2026-01-01' as timestamp) as seen_at
+        from {{ ref('numbers') }}
+    """,
+    "viewed": "{{ config(materialized='view') }} select * from {{ ref('typed') }}",
 }
+#: What the documentation shows of `typed`.
+COLUMNS = [
+    ("id", "bigint"),
+    ("name", "string"),
+    ("names", "array<string>"),
+    ("ids_by_name", "map<string,bigint>"),
+    # Without its fields: a long type leaves no room for the description.
+    ("nested", "struct<...>"),
+    ("listed", "array<struct<...>>"),
+    ("short", "array<struct<a:int>>"),
+    ("amount", "decimal(10,2)"),
+    ("seen_at", "timestamp"),
+]
 #: A process of a person, with a warehouse of its own.
 OWN_SESSION = """
 import sys
@@ -88,6 +116,16 @@ class Shop:
         """Run dbt as a person does."""
         return self.run(Path(sysconfig.get_path("scripts")) / "dbt", *arguments)
 
+    def build(self) -> str:
+        """Build all that can be built, and return what dbt prints."""
+        return succeeded(self.dbt("build", "--exclude", "broken"))
+
+    def document(self) -> Mapping[str, Any]:
+        """Return what the documentation shows of each node."""
+        succeeded(self.dbt("docs", "generate", "--exclude", "broken"))
+        catalog = json.loads((self.project / "target" / "catalog.json").read_text())
+        return catalog["nodes"]  # type: ignore[no-any-return]
+
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
@@ -98,7 +136,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
         (project / folder).mkdir()
     shutil.copy(PROJECT / "macros" / "engine" / "list_relations.sql", project / "macros")
     (project / "dbt_project.yml").write_text(DBT_PROJECT)
-    (project / "seeds" / "numbers.csv").write_text("id\n1\n2\n")
+    (project / "seeds" / "numbers.csv").write_text("id,name\n1,x\n2,y\n")
     for name, text in MODELS.items():
         (project / "models" / f"{name}.sql").write_text(text)
     # As `setup` leaves it in the environment.
@@ -125,23 +163,60 @@ def engine(shop: Shop) -> Iterator[LocalEngine]:
 
 
 def succeeded(answer: Answer) -> str:
+    """Return what a command has printed, in which no line is of the JVM."""
     text = answer.stdout + answer.stderr
     assert answer.returncode == 0, text
-    assert "Failed to set spark" not in text
+    for noise in ("Failed to set spark", "Exception", "org.apache"):
+        assert noise not in text
     return text
 
 
-def test_plain_dbt_uses_the_engine(shop: Shop, engine: LocalEngine) -> None:
+@pytest.fixture(scope="module")
+def built(shop: Shop, engine: LocalEngine) -> str:
+    """What plain dbt prints while it builds the project beside the engine."""
     before = shop.folder.record()
-    assert "PASS=1" in succeeded(shop.dbt("seed"))
-    assert "PASS=2" in succeeded(shop.dbt("build", "--exclude", "broken"))
-    succeeded(shop.dbt("docs", "generate", "--exclude", "broken"))
-    catalog = json.loads((shop.project / "target" / "catalog.json").read_text())
-    assert list(catalog["nodes"]["model.heartbeat.doubled"]["columns"]) == ["id", "twice"]
+    printed = shop.build()
     assert shop.folder.record() == before
+    return printed
+
+
+def test_plain_dbt_uses_the_engine(engine: LocalEngine, built: str) -> None:
+    assert "PASS=4" in built
     rows = engine.session().table("heartbeat.doubled").collect()
     engine.leave()
     assert sorted(row.twice for row in rows) == [2, 4]
+
+
+@pytest.fixture(scope="module")
+def documented(shop: Shop, engine: LocalEngine, built: str) -> Mapping[str, Any]:
+    """What the documentation shows, while somebody else's table has lost its files."""
+    engine.session().sql("create table heartbeat.lost using delta as select 1 as number")
+    engine.leave()
+    shutil.rmtree(shop.home / "warehouse" / "heartbeat.db" / "lost")
+    return shop.document()
+
+
+@pytest.mark.parametrize(
+    ("node", "shown"),
+    [
+        ("model.heartbeat.typed", COLUMNS),
+        ("model.heartbeat.viewed", COLUMNS),
+        ("seed.heartbeat.numbers", COLUMNS[:2]),
+    ],
+    ids=["Delta table", "view", "seed"],
+)
+def test_the_documentation_has_the_columns_and_types_of_a_relation_in_order(
+    documented: Mapping[str, Any], node: str, shown: Sequence[tuple[str, str]]
+) -> None:
+    columns = sorted(documented[node]["columns"].values(), key=lambda each: each["index"])
+    assert [(each["name"], each["type"]) for each in columns] == shown
+
+
+def test_an_unreadable_table_of_somebody_else_hides_no_relation_of_the_project(
+    documented: Mapping[str, Any],
+) -> None:
+    assert len(documented) == 4
+    assert documented["model.heartbeat.viewed"]["metadata"]["type"] == "view"
 
 
 def test_a_model_that_fails_beside_the_engine_prints_no_json(
@@ -163,9 +238,9 @@ def test_a_persons_own_session_works_beside_the_engine(shop: Shop, engine: Local
     assert answer.stdout.split() == ["42", "local[1]"]
 
 
-@pytest.mark.long
+@pytest.mark.long(in_sample=True)
 def test_after_the_engine_died_plain_dbt_has_a_spark_of_its_own(
-    shop: Shop, engine: LocalEngine
+    shop: Shop, documented: Mapping[str, Any]
 ) -> None:
     record = shop.folder.record()
     assert record is not None
@@ -173,6 +248,9 @@ def test_after_the_engine_died_plain_dbt_has_a_spark_of_its_own(
         end(shop.folder)
     shop.folder.write(record)
     assert not record.is_alive
-    text = succeeded(shop.dbt("build", "--exclude", "broken"))
-    assert "PASS=2" in text
+    assert "PASS=4" in shop.build()
+    again = shop.document()
+    assert {node: each["columns"] for node, each in again.items()} == {
+        node: each["columns"] for node, each in documented.items()
+    }
     assert shop.folder.record() == record, asdict(record)
