@@ -193,7 +193,10 @@ def documented(shop: Shop, engine: LocalEngine, built: str) -> Mapping[str, Any]
     engine.session().sql("create table heartbeat.lost using delta as select 1 as number")
     engine.leave()
     shutil.rmtree(shop.home / "warehouse" / "heartbeat.db" / "lost")
-    return shop.document()
+    before = shop.folder.record()
+    nodes = shop.document()
+    assert shop.folder.record() == before
+    return nodes
 
 
 @pytest.mark.parametrize(
