@@ -139,7 +139,9 @@ class Stop:
         try:
             yield
         finally:
-            self._finishing = None
+            # The line about the signal may come later than the end of this.
+            if not self.is_wanted:
+                self._finishing = None
         self.check()
 
     def check(self) -> None:

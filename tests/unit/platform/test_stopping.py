@@ -1,15 +1,20 @@
 """Ctrl-C and SIGTERM: one line at once, nothing is started after it, and code 130."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from harness.platform import stopping
 from harness.platform.stopping import INTERRUPTED, Activity, Interrupted, Stop
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -97,6 +102,28 @@ def test_what_has_to_be_finished_is_finished_and_named_and_nothing_follows_it() 
     assert process.returncode == INTERRUPTED
     assert output == "finished\n"
     assert errors.startswith("stopping: finishing the starts that are sent already; ")
+
+
+def test_what_was_finished_is_named_also_when_the_line_comes_after_its_end(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    is_finished = threading.Event()
+
+    def wait_for_a_signal(*arguments: Any) -> object:
+        found = select.select(*arguments)
+        is_finished.wait(60)
+        return found
+
+    monkeypatch.setattr(stopping, "select", SimpleNamespace(select=wait_for_a_signal))
+    with pytest.raises(Interrupted), Stop() as stop:
+        try:
+            with stop.finishing("the starts"):
+                os.kill(os.getpid(), signal.SIGINT)
+                while not stop.is_wanted:
+                    time.sleep(0.01)
+        finally:
+            is_finished.set()
+    assert capfd.readouterr().err.startswith("stopping: finishing the starts; ")
 
 
 def test_a_second_signal_ends_a_process_that_does_not_hear_the_first() -> None:
