@@ -27,6 +27,9 @@ from tests.support.engines import happens
 from tests.support.services.connect import Endpoint
 from tests.support.services.processes import stopped_by_ctrl_c
 
+# The pieces have nearer tests; that they fit is checked for each commit all the same.
+pytestmark = pytest.mark.long(in_sample=True)
+
 GOOD, BAD, WAITS = 2**53 + 1, 2**53 + 3, 2**53 + 5
 
 #: A phase that is at work, a warning, and what a signal leads to.
