@@ -7,7 +7,7 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,17 @@ def without_hooks(results: Sequence[Any]) -> list[Any]:
     return [each for each in results if str(each.node.resource_type) in {"test", "unit_test"}]
 
 
+@pytest.fixture
+def through_kernel(spark: "SparkSession") -> Iterator[None]:
+    """Read the models as ticks do, which takes little more than half the time of Delta's own reader."""
+    for setting, value in THROUGH_KERNEL.items():
+        spark.conf.set(setting, value)
+    yield
+    for setting in THROUGH_KERNEL:
+        spark.conf.unset(setting)
+
+
+@pytest.mark.usefixtures("through_kernel")
 def test_every_unit_test_and_data_test_of_the_models_passes(dbt: Dbt, manifest: "Manifest") -> None:
     kinds = [str(node.resource_type) for node in manifest.nodes.values()]
     results = without_hooks(dbt("test").results)
