@@ -29,7 +29,7 @@ def dbt(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Dbt:
     from dbt.cli.main import dbtRunner
 
     folder = tmp_path_factory.mktemp("dbt")
-    places = ["--target", "local"]
+    places = ["--target", "local", "--no-write-json"]
     places += ["--target-path", str(folder / "target"), "--log-path", str(folder / "logs")]
     give_parsed(folder, SCHEMA)
     parsed: list[Any] = []

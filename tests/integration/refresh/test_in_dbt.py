@@ -215,7 +215,7 @@ def test_dbt_retry_finishes_what_a_run_has_left_and_takes_what_it_could_not_read
     project.spark.sql(f"delete from {SCHEMA}.late_ledger where state = 'COMPLETE'")
     project.spark.sql(f"drop table {SCHEMA}.late")
     project.spark.sql(f"drop table {SCHEMA}.feed")
-    assert "shop" in project.refusal(late="")
+    assert "shop" in project.refusal("--write-json", late="")
     project.spark.sql(f"create table {SCHEMA}.feed using delta as {SECOND}")
     project.shop._invoke(project.shop.manifest, "retry")
     assert project.states("late") == ["COMPLETE", "COMPLETE"]
