@@ -51,21 +51,19 @@ ENDLESS = "select count(*) from range(1000000000000) where id % 7 = 3"
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The state directory of the tests that leave their engine as it is; one process uses it."""
+    """The state directory of the tests that leave its engine as it is."""
     home = tmp_path_factory.mktemp("shared")
     with user_of(home) as user:
         assert user.attached == record_of(home).server
         user.ask("create table numbers (n int) using delta")
-        yield home
-    end_all(home)
-
-
-@pytest.fixture(scope="module")
-def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The state directory of the tests that harm its engine: the next test gets another one."""
-    home = tmp_path_factory.mktemp("mortal")
     yield home
     end_all(home)
+
+
+@pytest.fixture
+def mortal(shared: Path) -> Path:
+    """The same, for the tests that harm its engine: they come last, and each gets another one."""
+    return shared
 
 
 @pytest.fixture
@@ -209,7 +207,7 @@ def test_an_engine_of_other_settings_is_not_taken_from_the_process_that_uses_it(
 ) -> None:
     record = record_of(shared)
     other = wanted(shared, more={"spark.sql.shuffle.partitions": "3"})
-    with pytest.raises(LockedError) as refused:
+    with user_of(shared), pytest.raises(LockedError) as refused:
         LocalEngine(shared, other, clock=FakeClock(NOON)).session()
     assert str(refused.value) == (
         "Another process uses an engine of other settings or of another version"
@@ -247,13 +245,132 @@ def test_the_local_jobs_api_and_its_jobs_have_no_engine(shared: Path, tmp_path: 
     assert not names & {"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"}
 
 
+# --- its start ---
+
+
+def test_an_engine_ends_whose_process_is_killed_while_it_starts(home: Path) -> None:
+    with user_of(home, waits=False) as user:
+        assert happens(lambda: any("Connect" in each for each in processes_of(home).values()))
+        user.kill()
+        folder = engine_folder(home)
+        assert happens(lambda: not processes_of(home) or folder.record() is not None)
+        assert folder.record() is None
+    assert not list(folder.path.glob("*.properties"))
+
+
+@pytest.mark.long
+def test_an_engine_whose_port_is_taken_meanwhile_gets_another_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as other:
+        _check_a_start_at(other.getsockname()[1], home, monkeypatch)
+
+
+def test_an_engine_is_not_mistaken_for_the_one_that_has_its_port(
+    shared: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _check_a_start_at(record_of(shared).port, home, monkeypatch)
+
+
+_FIRST_PORT = """
+import socket
+from pathlib import Path
+
+class Socket(socket.socket):
+    def getsockname(self):
+        first = Path(__file__).with_name("first")
+        if not first.exists():
+            return super().getsockname()
+        port = int(first.read_text())
+        first.unlink()
+        return "127.0.0.1", port
+
+socket.socket = Socket
+"""
+
+
+def _check_a_start_at(port: int, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start an engine, for which a port was free that is not free any more."""
+    (home / "sitecustomize.py").write_text(_FIRST_PORT)
+    (home / "first").write_text(str(port))
+    monkeypatch.setenv("PYTHONPATH", str(home))
+    engine = LocalEngine(home, wanted(home))
+    try:
+        assert engine.session().sql("select 1").count() == 1
+    finally:
+        engine.leave()
+    assert not (home / "first").exists()
+    assert record_of(home).port != port
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("spark.driver.memory", "nonsense", "Invalid maximum heap size: -Xmxnonsense"),
+        ("spark.master", "nonsense", "Master must either be yarn or start with"),
+    ],
+    ids=["java", "spark"],
+)
+def test_an_engine_that_does_not_start_is_one_sentence_with_the_reason(
+    setting: str, value: str, reason: str, home: Path
+) -> None:
+    engine = LocalEngine(home, wanted(home, more={setting: value}))
+    with pytest.raises(StateError, match=f"^Spark does not start: .*{reason}") as failed:
+        engine.session()
+    _check_that_nothing_is_left(home, failed.value)
+
+
+def test_an_engine_without_java_is_one_sentence(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(home / "no-java"))
+    with pytest.raises(
+        StateError, match=r"^Spark does not start: .*no-java/bin/java: No such file"
+    ) as failed:
+        LocalEngine(home, wanted(home)).session()
+    _check_that_nothing_is_left(home, failed.value)
+
+
+def _check_that_nothing_is_left(home: Path, error: StateError) -> None:
+    assert len(str(error).splitlines()) == 1
+    assert not processes_of(home)
+    assert engine_folder(home).record() is None
+    assert not list(engine_folder(home).path.glob("*.properties"))
+    assert not engine_folder(home).has_users
+
+
+def test_an_engine_on_a_full_disk_is_one_sentence_and_starts_once_there_is_room(
+    small_disk: Path,
+) -> None:
+    home = small_disk / "home"
+    engine = LocalEngine(home, wanted(home))
+    filler = fill(small_disk)
+    with pytest.raises(StateError, match=r"(?i)no space left") as failed:
+        engine.session()
+    assert len(str(failed.value).splitlines()) == 1
+    filler.unlink()
+    with engine_folder(home).starting():
+        pass
+    filler = fill(small_disk)
+    with pytest.raises(StateError, match=r"(?i)no space left") as failed:
+        engine.session()
+    _check_that_nothing_is_left(home, failed.value)
+
+
+def test_an_engine_in_a_folder_that_is_read_only_is_one_sentence(small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], capture_output=True, check=True)
+    with pytest.raises(StateError, match=r"(?i)read-only file system") as failed:
+        LocalEngine(small_disk, wanted(small_disk)).session()
+    assert len(str(failed.value).splitlines()) == 1
+
+
 # --- its end ---
 
 
 def test_an_engine_ends_when_it_is_idle_and_a_killed_process_does_not_use_it(home: Path) -> None:
-    with user_of(home, idle_seconds=2) as user:
+    with user_of(home, idle_seconds=0.5) as user:
         record = record_of(home)
-        RealClock().sleep(8)
+        RealClock().sleep(3)
         assert user.ask("select 1") == [[1]]
         assert temporary_files(home)
         user.kill()
@@ -391,122 +508,3 @@ def test_an_engine_that_freezes_during_a_statement_is_ended_by_its_owner(home: P
         os.kill(record.server, signal.SIGSTOP)
         assert "UNAVAILABLE" in user.answer()
         assert is_over(record)
-
-
-# --- its start ---
-
-
-def test_an_engine_ends_whose_process_is_killed_while_it_starts(home: Path) -> None:
-    with user_of(home, waits=False) as user:
-        assert happens(lambda: any("Connect" in each for each in processes_of(home).values()))
-        user.kill()
-        folder = engine_folder(home)
-        assert happens(lambda: not processes_of(home) or folder.record() is not None)
-        assert folder.record() is None
-    assert not list(folder.path.glob("*.properties"))
-
-
-@pytest.mark.long
-def test_an_engine_whose_port_is_taken_meanwhile_gets_another_one(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as other:
-        _check_a_start_at(other.getsockname()[1], home, monkeypatch)
-
-
-def test_an_engine_is_not_mistaken_for_the_one_that_has_its_port(
-    shared: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _check_a_start_at(record_of(shared).port, home, monkeypatch)
-
-
-_FIRST_PORT = """
-import socket
-from pathlib import Path
-
-class Socket(socket.socket):
-    def getsockname(self):
-        first = Path(__file__).with_name("first")
-        if not first.exists():
-            return super().getsockname()
-        port = int(first.read_text())
-        first.unlink()
-        return "127.0.0.1", port
-
-socket.socket = Socket
-"""
-
-
-def _check_a_start_at(port: int, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start an engine, for which a port was free that is not free any more."""
-    (home / "sitecustomize.py").write_text(_FIRST_PORT)
-    (home / "first").write_text(str(port))
-    monkeypatch.setenv("PYTHONPATH", str(home))
-    engine = LocalEngine(home, wanted(home))
-    try:
-        assert engine.session().sql("select 1").count() == 1
-    finally:
-        engine.leave()
-    assert not (home / "first").exists()
-    assert record_of(home).port != port
-
-
-@pytest.mark.parametrize(
-    ("setting", "value", "reason"),
-    [
-        ("spark.driver.memory", "nonsense", "Invalid maximum heap size: -Xmxnonsense"),
-        ("spark.master", "nonsense", "Master must either be yarn or start with"),
-    ],
-    ids=["java", "spark"],
-)
-def test_an_engine_that_does_not_start_is_one_sentence_with_the_reason(
-    setting: str, value: str, reason: str, home: Path
-) -> None:
-    engine = LocalEngine(home, wanted(home, more={setting: value}))
-    with pytest.raises(StateError, match=f"^Spark does not start: .*{reason}") as failed:
-        engine.session()
-    _check_that_nothing_is_left(home, failed.value)
-
-
-def test_an_engine_without_java_is_one_sentence(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(home / "no-java"))
-    with pytest.raises(
-        StateError, match=r"^Spark does not start: .*no-java/bin/java: No such file"
-    ) as failed:
-        LocalEngine(home, wanted(home)).session()
-    _check_that_nothing_is_left(home, failed.value)
-
-
-def _check_that_nothing_is_left(home: Path, error: StateError) -> None:
-    assert len(str(error).splitlines()) == 1
-    assert not processes_of(home)
-    assert engine_folder(home).record() is None
-    assert not list(engine_folder(home).path.glob("*.properties"))
-    assert not engine_folder(home).has_users
-
-
-def test_an_engine_on_a_full_disk_is_one_sentence_and_starts_once_there_is_room(
-    small_disk: Path,
-) -> None:
-    home = small_disk / "home"
-    engine = LocalEngine(home, wanted(home))
-    filler = fill(small_disk)
-    with pytest.raises(StateError, match=r"(?i)no space left") as failed:
-        engine.session()
-    assert len(str(failed.value).splitlines()) == 1
-    filler.unlink()
-    with engine_folder(home).starting():
-        pass
-    filler = fill(small_disk)
-    with pytest.raises(StateError, match=r"(?i)no space left") as failed:
-        engine.session()
-    _check_that_nothing_is_left(home, failed.value)
-
-
-def test_an_engine_in_a_folder_that_is_read_only_is_one_sentence(small_disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], capture_output=True, check=True)
-    with pytest.raises(StateError, match=r"(?i)read-only file system") as failed:
-        LocalEngine(small_disk, wanted(small_disk)).session()
-    assert len(str(failed.value).splitlines()) == 1
