@@ -1,6 +1,7 @@
 """What a reviewer runs on a filled installation: dbt's own tests of every model, and its documentation.
 
-It comes after the stories, so that the data tests judge what they have left in the tables.
+It comes after the stories, so that the data tests judge what they have left in the tables. They read it as
+ticks do, through Delta Kernel; a reviewer's dbt has Delta's own reader.
 """
 
 import contextlib
